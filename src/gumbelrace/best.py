@@ -1,0 +1,50 @@
+"""Which arm has the highest sum of rewards?"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gumbelrace.population.base import Population
+from gumbelrace.solvers.base import Outcome
+from gumbelrace.solvers.default import default_solver
+
+
+def best(
+    population: Population,
+    delta: float = 0.05,
+    *,
+    rng: np.random.Generator,
+    offset: ArrayLike | None = None,
+) -> Outcome:
+    """Find the best arm, reading as few rewards as needed.
+
+    `Betting` decides where the population knows its reward range, else ``Race(Normal())``; to choose
+    yourself, call ``solver.best(population, offset, rng)``.
+
+    Parameters
+    ----------
+    population : Population
+        The rewards.
+    delta : float
+        Bound on the probability that the arm returned is not the best.
+    rng : numpy.random.Generator
+        Chooses the rows.
+    offset : array_like of shape (D,), optional
+        Added to the sum of each arm.
+
+    Returns
+    -------
+    Outcome
+        The arm, the rewards read, the looks taken, and whether everything was read.
+
+    Examples
+    --------
+    Which of three models has the highest mean score on 100,000 examples?
+
+    >>> import numpy as np, gumbelrace as gr
+    >>> rng = np.random.default_rng(0)
+    >>> correct = rng.random((100_000, 3)) < [0.70, 0.73, 0.78]
+    >>> outcome = gr.best(gr.table(correct), delta=0.01, rng=rng)
+    >>> outcome.arm, outcome.evaluations < 30_000
+    (2, True)
+    """
+    return default_solver(population, delta).best(population, offset, rng)

@@ -1,0 +1,37 @@
+"""What can go wrong, by name. Every error says what to do about it."""
+
+
+class GumbelraceError(Exception):
+    """Base of every error that the library raises on purpose."""
+
+
+class InvalidArgument(GumbelraceError, ValueError):
+    """An argument has a value that no call could work with."""
+
+
+class InvalidGenerator(GumbelraceError, TypeError):
+    """The random source is not a `numpy.random.Generator`."""
+
+
+class ShapeMismatch(GumbelraceError, ValueError):
+    """Arrays that must fit each other do not, or there is nothing in them."""
+
+
+class InvalidReward(GumbelraceError, ValueError):
+    """A reward is NaN or +inf; the message names its row and arm."""
+
+
+class RewardOutOfRange(GumbelraceError, ValueError):
+    """A reward lies outside the range that was given; the message names its row and arm."""
+
+
+class UnknownRange(GumbelraceError, ValueError):
+    """The solver needs a reward range and the population does not know one."""
+
+
+class NoPossibleArm(GumbelraceError, ValueError):
+    """Every arm has probability zero."""
+
+
+class FactorFailed(GumbelraceError, RuntimeError):
+    """The user's log factor raised an exception or gave rewards of the wrong shape."""

@@ -1,0 +1,258 @@
+"""What every finite population of rewards has: a size, arms, a reader, and an order of its rows."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gumbelrace.errors import (
+    FactorFailed,
+    InvalidArgument,
+    InvalidReward,
+    NoPossibleArm,
+    RewardOutOfRange,
+    ShapeMismatch,
+)
+from gumbelrace.jit import call_reader, part
+from gumbelrace.shuffle import Rows, SeparateRows, Streams
+
+Floats = NDArray[np.float64]
+Range = tuple[Floats, Floats]
+
+# Entries of Source.fault, and the codes of its first one
+CODE, ROW, ARM = 0, 1, 2
+FINE, FAILED, NOT_A_REWARD, OUT_OF_RANGE, IMPOSSIBLE = 0, 1, 2, 3, 4
+
+# Without a range, every reward up to the largest finite one is allowed, and so is -inf.
+LARGEST_REWARD = float(np.finfo(np.float64).max)
+
+
+class Source(NamedTuple):
+    """What compiled code needs to read a population (it changes `fault` and `ruled_out`)."""
+
+    reader: int  # address of a READER
+    context: int  # address that the reader takes
+    arms: int
+    chunk: int  # most rows in one call of the reader
+    verify: bool  # rewards have not been checked yet
+    low: Floats
+    high: Floats
+    direct: Floats  # the rewards themselves, if they lie in memory as [arm, position]; else empty
+    scan_speed: float  # how much less a reward costs in a scan than in a race
+    fault: NDArray[np.int64]
+    ruled_out: NDArray[np.uint8]  # arms that have shown a reward of -inf
+
+
+@part
+def read(
+    source: Source,
+    rows: NDArray[np.int64],
+    n_rows: int,
+    arms: NDArray[np.int64],
+    n_arms: int,
+    out: Floats,
+    column: int,
+) -> int:
+    """Read rewards into out[arm, column:column + n_rows]; return how many, 0 after a fault."""
+    stride = out.shape[1]
+    count = call_reader(
+        source.reader,
+        source.context,
+        rows.ctypes.data,
+        n_rows,
+        arms.ctypes.data,
+        n_arms,
+        out.ctypes.data + 8 * column,
+        stride,
+    )
+    if count == 0:
+        source.fault[CODE] = FAILED
+        source.fault[ROW], source.fault[ARM] = rows[0], arms[0]
+    elif source.verify and not _verify(source, rows, n_rows, arms, n_arms, out, column):
+        count = 0
+    return count
+
+
+@part
+def _verify(
+    source: Source,
+    rows: NDArray[np.int64],
+    n_rows: int,
+    arms: NDArray[np.int64],
+    n_arms: int,
+    out: Floats,
+    column: int,
+) -> bool:
+    for a in range(n_arms):
+        arm = arms[a]
+        low, high = source.low[arm], source.high[arm]
+        for i in range(n_rows):
+            reward = out[arm, column + i]
+            if not (low <= reward <= high):
+                valid = reward < np.inf  # neither NaN nor +inf
+                source.fault[CODE] = OUT_OF_RANGE if valid else NOT_A_REWARD
+                source.fault[ROW], source.fault[ARM] = rows[i], arm
+                return False
+            if reward == -np.inf:
+                source.ruled_out[arm] = 1
+    return True
+
+
+class Population(ABC):
+    """A finite population of rewards: `sizes[i]` of them for each arm i.
+
+    Populations are made by `gumbelrace.table`, `factors`, `compiled` and `independent`; solvers read
+    them. They are immutable, and may be read by several threads at once.
+
+    Attributes
+    ----------
+    arms : int
+        Number of arms, D.
+    sizes : ndarray of int64
+        Number of rewards of each arm.
+    """
+
+    #: How much less a reward costs when all rows are scanned than when random ones are read.
+    scan_speed = 1.0
+    #: Whether rewards must be checked as they are read.
+    verify = True
+    #: Most rows that one call of the reader is asked for.
+    chunk = 256
+    #: Whether asking for `reward_range` costs a pass over the data.
+    _range_is_lazy = False
+
+    def __init__(self, sizes: NDArray[np.int64]) -> None:
+        self.arms, self.sizes = len(sizes), sizes
+        self._separate: SeparateRows | None = None
+
+    @property
+    def rewards(self) -> int:
+        """Number of rewards in all: what an exact scan reads."""
+        return int(self.sizes.sum())
+
+    @property
+    @abstractmethod
+    def reward_range(self) -> Range | None:
+        """Lowest and highest reward of each arm, or None if nothing is known."""
+
+    @property
+    def knows_range(self) -> bool:
+        """Whether `reward_range` is known or can be computed."""
+        return self.reward_range is not None
+
+    @abstractmethod
+    def reshuffled(self, rng: np.random.Generator) -> Self:
+        """Return the same population with its rows in a new random order."""
+
+    @abstractmethod
+    def _entry(self) -> tuple[int, int]:
+        """Addresses of the reader and of its context."""
+
+    def _direct(self) -> Floats:
+        """Rewards that compiled code may read without the reader, indexed [arm, position]."""
+        return np.empty((0, 0))
+
+    def streams(self) -> AbstractContextManager[Streams]:
+        """Lend a random order of rows for each arm, independent of the other arms'."""
+        if self._separate is None:
+            self._separate = SeparateRows(self.sizes)
+        return self._separate.streams()
+
+    @contextmanager
+    def source(self, need_range: bool = False) -> Iterator[Source]:
+        """Lend what compiled code needs to read; raise here what went wrong there."""
+        reader, context = self._entry()
+        bounds = self.reward_range if need_range or not self._range_is_lazy else None
+        low, high = bounds or unlimited(self.arms)
+        fault, ruled_out = np.zeros(3, np.int64), np.zeros(self.arms, np.uint8)
+        chunk = min(self.chunk, int(self.sizes.max()))
+        yield Source(
+            reader,
+            context,
+            self.arms,
+            chunk,
+            self.verify,
+            low,
+            high,
+            self._direct(),
+            self.scan_speed,
+            fault,
+            ruled_out,
+        )
+        if fault[CODE] != FINE:
+            self._raise(int(fault[CODE]), int(fault[ROW]), int(fault[ARM]), low, high)
+
+    def _row_name(self, row: int) -> int:
+        return row
+
+    def _raise(self, code: int, row: int, arm: int, low: Floats, high: Floats) -> None:
+        if code == IMPOSSIBLE:
+            raise NoPossibleArm(
+                "every arm has a reward or a log prior of -inf; at least one arm must be possible"
+            )
+        row = self._row_name(row)
+        if code == FAILED:
+            raise FactorFailed(
+                f"log_factor raised an exception in a batch that starts with row {row}, arm {arm}; "
+                "its own message is on standard error"
+            )
+        if code == NOT_A_REWARD:
+            raise InvalidReward(
+                f"the reward of row {row}, arm {arm} is NaN or +inf; "
+                "a log factor must be finite, or -inf for an impossible arm"
+            )
+        raise RewardOutOfRange(
+            f"the reward of row {row}, arm {arm} lies outside its reward_range "
+            f"[{low[arm]:.6g}, {high[arm]:.6g}]; widen the range or mend the factor"
+        )
+
+
+class SharedPopulation(Population):
+    """A population whose arms share their rows: one reward of every arm from each of `size` rows."""
+
+    def __init__(self, rows: Rows, arms: int) -> None:
+        super().__init__(np.full(arms, rows.size, np.int64))
+        self.rows = rows
+
+    @property
+    def size(self) -> int:
+        """Number of rows, N."""
+        return self.rows.size
+
+
+def unlimited(arms: int) -> Range:
+    """Range of a population of which nothing is known."""
+    return np.full(arms, -np.inf), np.full(arms, LARGEST_REWARD)
+
+
+def checked_range(reward_range: tuple[ArrayLike, ArrayLike] | None, arms: int) -> Range | None:
+    """Turn a user's range into two arrays of length `arms`, or say what is wrong with it."""
+    if reward_range is None:
+        return None
+    try:
+        low, high = (
+            np.array(np.broadcast_to(np.asarray(side, np.float64), (arms,)))
+            for side in reward_range
+        )
+    except (TypeError, ValueError) as error:
+        raise ShapeMismatch(
+            f"reward_range must be (low, high), each a number or an array of length {arms}"
+        ) from error
+    bad = ~((low <= high) & (high < np.inf))
+    if bad.any():
+        arm = int(np.argmax(bad))
+        raise InvalidArgument(
+            f"reward_range of arm {arm} is [{low[arm]}, {high[arm]}]; "
+            "low must not exceed high, and high must be finite"
+        )
+    return low, high
+
+
+def checked_count(value: Any, name: str, least: int = 1) -> int:
+    """Return `value` as an int of at least `least`, or say what is wrong."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+        raise InvalidArgument(f"{name} is {value!r}; it must be an integer of at least {least}")
+    return int(value)

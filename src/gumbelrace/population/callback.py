@@ -1,0 +1,60 @@
+"""Compiled code that reads a population calls a Python function here, many rewards at a time."""
+
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.errors import ShapeMismatch
+from gumbelrace.jit import address_of
+
+_WORD = ctypes.c_int64
+_READER = ctypes.CFUNCTYPE(_WORD, *[_WORD] * 7)
+
+# rewards(index, arms) -> array of shape (len(index), len(arms))
+Rewards = Callable[[NDArray[np.int64], NDArray[np.int64]], Any]
+
+
+class Callback:
+    """A READER that calls `rewards`, keeping its exception for the thread that asked."""
+
+    def __init__(self, rewards: Rewards) -> None:
+        self._rewards, self._local = rewards, threading.local()
+        self._function = _READER(self._read)
+        self.address = address_of(self._function)
+
+    def take_exception(self) -> BaseException | None:
+        """Return what the last failed call in this thread raised."""
+        error: BaseException | None = getattr(self._local, "error", None)
+        self._local.error = None
+        return error
+
+    def _read(
+        self, context: int, rows: int, n_rows: int, arms: int, n_arms: int, out: int, stride: int
+    ) -> int:
+        # An exception cannot cross compiled code (nor can Ctrl-C): it waits here until that returns.
+        try:
+            index, chosen = _words(rows, n_rows), _words(arms, n_arms)
+            values = np.asarray(self._rewards(index, chosen), np.float64)
+            if values.shape != (n_rows, n_arms):
+                raise ShapeMismatch(
+                    f"log_factors gave an array of shape {values.shape} for {n_rows} rows and "
+                    f"{n_arms} arms; it must be {(n_rows, n_arms)}"
+                )
+            _block(out, int(chosen.max()) + 1, n_rows, stride)[chosen] = values.T
+        except BaseException as error:
+            self._local.error = error
+            return 0
+        return n_rows * n_arms
+
+
+def _words(address: int, count: int) -> NDArray[np.int64]:
+    return np.frombuffer((_WORD * count).from_address(address), np.int64).copy()
+
+
+def _block(address: int, arms: int, n_rows: int, stride: int) -> NDArray[np.float64]:
+    memory = (ctypes.c_double * ((arms - 1) * stride + n_rows)).from_address(address)
+    return np.ndarray((arms, n_rows), np.float64, buffer=memory, strides=(8 * stride, 8))

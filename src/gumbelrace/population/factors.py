@@ -1,0 +1,92 @@
+"""Rewards computed by a user's NumPy function, many rows and arms at a time."""
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gumbelrace.errors import InvalidArgument
+from gumbelrace.population.base import (
+    FAILED,
+    Floats,
+    Range,
+    SharedPopulation,
+    checked_count,
+    checked_range,
+)
+from gumbelrace.population.callback import Callback
+from gumbelrace.shuffle import Rows, random_rows
+
+LogFactors = Callable[[NDArray[np.int64], NDArray[np.int64]], Any]
+
+# Most rewards of one call: enough that a call's own cost does not matter.
+CALL = 65_536
+
+
+def factors(
+    log_factors: LogFactors,
+    size: int,
+    arms: int,
+    reward_range: tuple[ArrayLike, ArrayLike] | None = None,
+) -> "Factors":
+    """Make a population of log factors that a NumPy function computes.
+
+    Parameters
+    ----------
+    log_factors : callable
+        ``log_factors(index, arms)`` takes two integer arrays and returns the log factors of those
+        rows and arms, of shape ``(len(index), len(arms))``.
+    size, arms : int
+        Number of rows N and of arms D.
+    reward_range : (low, high), optional
+        Numbers or arrays of length D with ``low[i] <= log f_n(i) <= high[i]`` for every row. Checked
+        on every reward that is read.
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> rng = np.random.default_rng(0)
+    >>> y, centers = rng.normal(0.3, 1.0, 50_000), np.array([0.0, 0.29, 0.6])
+    >>> def log_factors(index, arms):
+    ...     return -0.5 * (y[index, None] - centers[arms]) ** 2
+    >>> draw = gr.sample(gr.factors(log_factors, size=len(y), arms=3), rng=rng)
+    >>> int(draw.arms), bool(draw.fraction < 0.1)
+    (1, True)
+    """
+    if not callable(log_factors):
+        raise InvalidArgument(
+            "log_factors is not callable; give a function log_factors(index, arms)"
+        )
+    size, arms = checked_count(size, "size"), checked_count(arms, "arms")
+    return Factors(log_factors, random_rows(size), arms, checked_range(reward_range, arms))
+
+
+class Factors(SharedPopulation):
+    """Log factors computed by a NumPy function. See `factors`."""
+
+    def __init__(
+        self, log_factors: LogFactors, rows: Rows, arms: int, given: Range | None
+    ) -> None:
+        super().__init__(rows, arms)
+        self.chunk = max(64, CALL // arms)
+        self._log_factors, self._range = log_factors, given
+        self._callback = Callback(log_factors)
+
+    @property
+    def reward_range(self) -> Range | None:
+        """Range as given."""
+        return self._range
+
+    def reshuffled(self, rng: np.random.Generator) -> Self:
+        """Return the same factors, their rows in a new random order."""
+        return type(self)(self._log_factors, random_rows(self.size, rng), self.arms, self._range)
+
+    def _entry(self) -> tuple[int, int]:
+        return self._callback.address, 0
+
+    def _raise(self, code: int, row: int, arm: int, low: Floats, high: Floats) -> None:
+        error = self._callback.take_exception()
+        if code == FAILED and error is not None:
+            raise error
+        super()._raise(code, row, arm, low, high)

@@ -1,0 +1,200 @@
+"""Rewards that lie in an array or a memory-mapped file."""
+
+import functools
+from typing import Any, Self
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.jit import FAST, READER, pack, unpack
+from gumbelrace.population.base import (
+    LARGEST_REWARD,
+    NOT_A_REWARD,
+    OUT_OF_RANGE,
+    Floats,
+    Range,
+    SharedPopulation,
+    checked_range,
+    unlimited,
+)
+from gumbelrace.shuffle import Rows, in_given_order, random_rows
+
+PASS_ROWS = 65_536
+
+
+def table(
+    rewards: ArrayLike,
+    shuffled: bool = False,
+    reward_range: tuple[ArrayLike, ArrayLike] | None = None,
+) -> "Table":
+    """Make a population of the rewards in an array.
+
+    An array in memory is copied once, arm by arm, its rows shuffled; its exact reward range is taken
+    on the way. A memory map is never copied: its rows are read where they lie, in random blocks if
+    `shuffled` says that they already are in random order, else one by one, and its range is computed
+    by one pass when a solver first asks for it.
+
+    Parameters
+    ----------
+    rewards : array_like of shape (N, D)
+        Reward, or log factor, of each row and arm.
+    shuffled : bool
+        Whether the rows already lie in random order.
+    reward_range : (low, high), optional
+        Bounds on the rewards of each arm, to spare the pass over a large file.
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> scores = np.random.default_rng(0).normal([0.0, 0.1, 0.5], 1.0, size=(10_000, 3))
+    >>> gr.best(gr.table(scores), rng=np.random.default_rng(1)).arm
+    2
+    """
+    rewards = np.asanyarray(rewards)
+    if rewards.ndim != 2 or 0 in rewards.shape:
+        raise ShapeMismatch(
+            f"rewards has shape {rewards.shape}; it must be (rows, arms) with at least one of each"
+        )
+    if rewards.dtype.kind not in "fiub":
+        raise InvalidArgument(f"rewards has dtype {rewards.dtype}; it must hold real numbers")
+    given = checked_range(reward_range, rewards.shape[1])
+    if isinstance(rewards, np.memmap):
+        return MappedTable(rewards, shuffled, given)
+    return Table(rewards, shuffled, given)
+
+
+class _Array(SharedPopulation):
+    """Rewards in an array that is indexed [arm, row]."""
+
+    def __init__(self, rewards: NDArray[Any], rows: Rows) -> None:
+        super().__init__(rows, len(rewards))
+        self._rewards, self._packed = rewards, pack((rewards,))
+
+    def _entry(self) -> tuple[int, int]:
+        return _reader(self._packed.type).address, self._packed.words.ctypes.data
+
+    def _exact_range(self) -> Range:
+        """Take the range by one pass over the rewards, checking each."""
+        low, high = np.full(self.arms, np.inf), np.full(self.arms, -np.inf)
+        for first in range(0, self.size, PASS_ROWS):
+            part = self._rewards[:, first : first + PASS_ROWS]
+            np.minimum(low, part.min(axis=1), out=low)
+            np.maximum(high, part.max(axis=1), out=high)
+            self._check_below(part, np.full(self.arms, LARGEST_REWARD), first)
+        return low, high
+
+    def _check_below(self, part: NDArray[Any], high: Floats, first: int) -> None:
+        bad = ~(part.max(axis=1) <= high)
+        if bad.any():
+            arm = int(np.argmax(bad))
+            row = first + int(np.argmax(~(part[arm] <= high[arm])))
+            self._raise(NOT_A_REWARD, row, arm, *unlimited(self.arms))
+
+
+class Table(_Array):
+    """Rewards in memory, arm after arm, in shuffled order. See `table`."""
+
+    scan_speed = 4.0
+    verify = False
+
+    def __init__(
+        self,
+        rewards: NDArray[Any],
+        shuffled: bool = False,
+        given: Range | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> None:
+        rows = in_given_order(len(rewards)) if shuffled else random_rows(len(rewards), rng)
+        self._order, self._made_of = rows.order, (rewards, shuffled, given)
+        # The copy lies in shuffled order, so that a position is a row of it.
+        super().__init__(_arm_major(rewards, rows.order), Rows(rows.size, rows.block))
+        self._range = self._exact_range()
+        if given is not None:
+            self._check_given(*given)
+
+    @property
+    def reward_range(self) -> Range:
+        """Exact lowest and highest reward of each arm."""
+        return self._range
+
+    def reshuffled(self, rng: np.random.Generator) -> Self:
+        """Return the same rewards, their rows in a new random order."""
+        return type(self)(*self._made_of, rng)
+
+    def _direct(self) -> Floats:
+        in_blocks = self.rows.block > 1 and self._rewards.dtype == np.float64
+        return self._rewards if in_blocks else super()._direct()
+
+    def _row_name(self, row: int) -> int:
+        return int(self._order[row]) if len(self._order) else row
+
+    def _check_given(self, low: Floats, high: Floats) -> None:
+        bad = (self._range[0] < low) | (self._range[1] > high)
+        if bad.any():
+            arm = int(np.argmax(bad))
+            outside = (self._rewards[arm] < low[arm]) | (self._rewards[arm] > high[arm])
+            self._raise(OUT_OF_RANGE, int(np.argmax(outside)), arm, low, high)
+
+
+class MappedTable(_Array):
+    """Rewards in a memory-mapped file, read where they lie. See `table`."""
+
+    def __init__(self, rewards: NDArray[Any], shuffled: bool, given: Range | None) -> None:
+        size = len(rewards)
+        super().__init__(rewards.T, in_given_order(size) if shuffled else Rows(size))
+        self.scan_speed = 4.0 if shuffled else 20.0
+        self._range_is_lazy = given is None
+        self._range = given
+
+    @property
+    def reward_range(self) -> Range:
+        """Range as given, else the exact one, computed by one pass on first use."""
+        if self._range is None:
+            self._range, self._range_is_lazy = self._exact_range(), False
+        return self._range
+
+    @property
+    def knows_range(self) -> bool:
+        """A range can always be computed."""
+        return True
+
+    def reshuffled(self, rng: np.random.Generator) -> Self:
+        """Return the population itself: a file's rows stay where they are."""
+        return self
+
+
+def _arm_major(rewards: NDArray[Any], order: NDArray[np.int32]) -> NDArray[Any]:
+    dtype = rewards.dtype if rewards.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+    if len(order) == 0:
+        return np.ascontiguousarray(rewards.T, dtype)
+    stored = np.empty(rewards.shape[::-1], dtype)
+    for first in range(0, len(order), 4096):
+        piece = order[first : first + 4096]
+        stored[:, first : first + 4096] = rewards[piece].T
+    return stored
+
+
+@functools.cache
+def _reader(data_type: Any) -> Any:
+    """Reader of an array indexed [arm, row]; consecutive rows are copied as runs."""
+
+    @numba.cfunc(READER, cache=True, error_model="numpy", fastmath=FAST)
+    def read(context, rows, n_rows, arms, n_arms, out, stride):  # type: ignore[no-untyped-def]
+        (rewards,) = unpack(context, data_type)
+        start = 0
+        while start < n_rows:
+            stop = start + 1
+            while stop < n_rows and rows[stop] == rows[stop - 1] + 1:
+                stop += 1
+            first = np.uint64(rows[start])
+            for a in range(n_arms):
+                arm = np.uint64(arms[a])
+                place = arms[a] * stride + start
+                for i in range(np.uint64(stop - start)):
+                    out[place + i] = rewards[arm, first + i]
+            start = stop
+        return n_rows * n_arms
+
+    return read

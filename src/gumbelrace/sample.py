@@ -1,0 +1,181 @@
+"""Draws from p(x) ∝ f0(x) ∏ f_n(x): a Gumbel variable for each state, and a solver (paper, Eq. 3)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gumbelrace.errors import InvalidArgument, NoPossibleArm, ShapeMismatch
+from gumbelrace.jit import check_generator
+from gumbelrace.population.base import Floats, Population, checked_count
+from gumbelrace.solvers.base import Promise, Solver
+from gumbelrace.solvers.default import default_solver
+from gumbelrace.solvers.engine import Results
+
+# Gumbel variables held at a time.
+HELD = 2**20
+
+
+@dataclass(frozen=True)
+class TotalVariation:
+    """Bound on the total variation between the law of a draw and p(x) (Proposition 1).
+
+    Attributes
+    ----------
+    bound : float
+        The bound: the solver's δ.
+    proved : bool
+        Whether it holds for all rewards.
+    assumption : str or None
+        What it rests on if it is not proved.
+    """
+
+    bound: float
+    proved: bool
+    assumption: str | None
+
+    def __float__(self) -> float:
+        """Give the bound as a number."""
+        return self.bound
+
+    def __str__(self) -> str:
+        """Say the bound and what it rests on."""
+        ground = "proved" if self.proved else f"assuming that {self.assumption}"
+        return f"total variation ≤ {self.bound:g}, {ground}"
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Draws and what they took.
+
+    Attributes
+    ----------
+    arms : ndarray of int64, or int
+        The states drawn (a single int if no size was asked for).
+    evaluations, looks : ndarray of int64, or int
+        Rewards read by each draw, and how often arms were compared.
+    exhausted : ndarray of bool, or bool
+        Draws that read every reward of the arms left: they are exact among these.
+    fraction : float
+        Share of all rewards that was read, on average.
+    tv_bound : TotalVariation
+        How far the law of a draw can be from p(x).
+    """
+
+    arms: NDArray[np.int64] | int
+    evaluations: NDArray[np.int64] | int
+    looks: NDArray[np.int64] | int
+    exhausted: NDArray[np.bool_] | bool
+    fraction: float
+    tv_bound: TotalVariation
+
+
+def sample(
+    population: Population,
+    log_prior: ArrayLike | None = None,
+    size: int | None = None,
+    solver: Solver | None = None,
+    *,
+    rng: np.random.Generator,
+    reshuffle_every: int | None = None,
+) -> Draws:
+    """Draw states with probability proportional to f0(x) ∏ f_n(x).
+
+    Parameters
+    ----------
+    population : Population
+        The log factors.
+    log_prior : array_like of shape (D,), optional
+        log f0, up to a constant; -inf rules a state out. Default: all equal.
+    size : int, optional
+        Number of draws; None gives one, as a number rather than an array.
+    solver : Solver, optional
+        Default: `Betting` where the population knows its reward range, else ``Race(Normal())``.
+    rng : numpy.random.Generator
+        Gives the Gumbel variables and chooses the rows.
+    reshuffle_every : int, optional
+        Put the rows in a new random order after so many draws. The draws in between share one order:
+        each has the right law, but their errors are not independent of each other.
+
+    Returns
+    -------
+    Draws
+        The states and what was read.
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> rng = np.random.default_rng(0)
+    >>> y, centers = rng.normal(0.3, 1.0, 50_000), np.array([0.29, 0.3, 0.31])
+    >>> population = gr.table(-0.5 * (y[:, None] - centers) ** 2)
+    >>> draws = gr.sample(population, size=1000, rng=rng)
+    >>> np.bincount(draws.arms, minlength=3).argmax()
+    np.int64(1)
+    >>> print(draws.tv_bound)
+    total variation ≤ 0.05, proved
+    """
+    rng = check_generator(rng)
+    solver = default_solver(population) if solver is None else solver
+    prior = checked_prior(log_prior, population.arms)
+    count = 1 if size is None else checked_count(size, "size", least=0)
+    every = None if reshuffle_every is None else checked_count(reshuffle_every, "reshuffle_every")
+    found = [
+        solver.best_each(shuffled, gumbels(prior, part, rng), rng)
+        for shuffled, part in batches(population, count, every, rng)
+    ]
+    return _draws(population, solver.promise, found, single=size is None)
+
+
+def batches(
+    population: Population, count: int, every: int | None, rng: np.random.Generator
+) -> Iterator[tuple[Population, int]]:
+    """Cut `count` draws into batches, each with the population in the order that it shall have."""
+    done, held = 0, max(1, HELD // population.arms)
+    while done < count:
+        if every is not None and done > 0 and done % every == 0:
+            population = population.reshuffled(rng)
+        until = count if every is None else min(count, done - done % every + every)
+        part = min(held, until - done)
+        yield population, part
+        done += part
+
+
+def gumbels(prior: Floats, count: int, rng: np.random.Generator) -> Floats:
+    """Draw offsets log f0(x) + Gumbel, `count` rows of them."""
+    return prior + rng.gumbel(size=(count, len(prior)))
+
+
+def checked_prior(log_prior: ArrayLike | None, arms: int) -> Floats:
+    """Return log f0 as an array, or say what is wrong with it."""
+    if log_prior is None:
+        return np.zeros(arms)
+    prior = np.asarray(log_prior, np.float64)
+    if prior.shape != (arms,):
+        raise ShapeMismatch(f"log_prior has shape {prior.shape}; it must be ({arms},)")
+    if np.isnan(prior).any() or np.isposinf(prior).any():
+        raise InvalidArgument("log_prior has a NaN or +inf; give logarithms of probabilities")
+    if np.isneginf(prior).all():
+        raise NoPossibleArm("log_prior is -inf for every arm; at least one must be possible")
+    return prior
+
+
+def _draws(
+    population: Population, promise: Promise, found: list[Results], single: bool
+) -> Draws:
+    arms, evaluations, looks, exhausted = (
+        np.concatenate(parts) if parts else np.zeros(0, np.int64)
+        for parts in ([getattr(part, name) for part in found] for name in Results._fields)
+    )
+    fraction = float(evaluations.mean() / population.rewards) if len(arms) else 0.0
+    bound = TotalVariation(promise.delta, promise.proved, promise.assumption)
+    if single:
+        return Draws(
+            int(arms[0]),
+            int(evaluations[0]),
+            int(looks[0]),
+            bool(exhausted[0]),
+            fraction,
+            bound,
+        )
+    return Draws(arms, evaluations, looks, exhausted.astype(np.bool_), fraction, bound)

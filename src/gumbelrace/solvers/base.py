@@ -1,0 +1,181 @@
+"""What all solvers share: one signature, one outcome, one promise."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gumbelrace.errors import InvalidArgument, NoPossibleArm, ShapeMismatch, UnknownRange
+from gumbelrace.jit import bits_of, check_generator
+from gumbelrace.population.base import CODE, FINE, Floats, Population, SharedPopulation
+from gumbelrace.solvers import engine, separate
+from gumbelrace.solvers.engine import Results
+
+# Ctrl-C is heard between calls of a kernel; a call is given about this many seconds of draws.
+SECONDS_A_CALL = 0.1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a solver found, and what it took.
+
+    Attributes
+    ----------
+    arm : int
+        The arm found best.
+    evaluations : int
+        Rewards read.
+    looks : int
+        How often arms were compared before a decision (an exact scan looks 0 times).
+    exhausted : bool
+        Whether every reward of the arms still in the race was read: then the answer is exact among them.
+    """
+
+    arm: int
+    evaluations: int
+    looks: int
+    exhausted: bool
+
+
+@dataclass(frozen=True)
+class Promise:
+    """How wrong a solver may be: its error is at most `delta`, for sure or under an assumption.
+
+    Attributes
+    ----------
+    delta : float
+        Bound on the probability that the arm returned is not the best.
+    assumption : str or None
+        What the bound rests on; None if it is proved for all rewards.
+    """
+
+    delta: float
+    assumption: str | None = None
+
+    @property
+    def proved(self) -> bool:
+        """Whether the bound holds without an assumption."""
+        return self.assumption is None
+
+
+class Solver(ABC):
+    """Finds the best arm of a population: argmax of offset + sum of rewards."""
+
+    #: Whether the solver cannot work without a reward range.
+    needs_range = False
+
+    @property
+    @abstractmethod
+    def promise(self) -> Promise:
+        """How wrong the solver may be."""
+
+    @abstractmethod
+    def rule(self, population: Population) -> Any:
+        """Give the rule of the race (see `engine`, or `separate` for arms with rows of their own)."""
+
+    def best(
+        self, population: Population, offset: ArrayLike | None, rng: np.random.Generator
+    ) -> Outcome:
+        """Find the best arm.
+
+        Parameters
+        ----------
+        population : Population
+            The rewards.
+        offset : array_like of shape (D,), or None
+            Added to each arm's sum of rewards; -inf rules an arm out.
+        rng : numpy.random.Generator
+            Chooses the rows.
+        """
+        offsets = np.zeros(population.arms) if offset is None else np.asarray(offset, np.float64)
+        found = self.best_each(population, offsets[None], rng)
+        return Outcome(
+            int(found.arms[0]),
+            int(found.evaluations[0]),
+            int(found.looks[0]),
+            bool(found.exhausted[0]),
+        )
+
+    def best_each(
+        self, population: Population, offsets: ArrayLike, rng: np.random.Generator
+    ) -> Results:
+        """Find the best arm once for each row of `offsets`; return an array of each result."""
+        rng = check_generator(rng)
+        offsets = checked_offsets(offsets, population.arms)
+        if self.needs_range and not population.knows_range:
+            raise UnknownRange(
+                f"{type(self).__name__} needs to know how large rewards can be; "
+                "give reward_range=(low, high), or use Race(Normal()), which does not need it"
+            )
+        results = new_results(len(offsets))
+        with rng.bit_generator.lock:
+            self._solve(population, offsets, rng, results)
+        return results
+
+    def _solve(
+        self,
+        population: Population,
+        offsets: Floats,
+        rng: np.random.Generator,
+        results: Results,
+    ) -> None:
+        rule, bits = self.rule(population), bits_of(rng)
+        with opened(population, self.needs_range) as (source, order, size, solve):
+            for part in parts(len(offsets)):
+                batch = Results(*(result[part] for result in results))
+                solve(rule, source, order, bits, size, offsets[part], batch)
+                if source.fault[CODE] != FINE:
+                    break
+
+
+@contextmanager
+def opened(population: Population, need_range: bool) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """Lend what a kernel needs to read the population, and the kernel that fits it."""
+    if isinstance(population, SharedPopulation):
+        with population.rows.stream() as stream, population.source(need_range) as source:
+            yield source, stream, population.size, engine.solve
+    else:
+        with population.streams() as streams, population.source(need_range) as source:
+            yield source, streams, population.sizes, separate.solve_separate
+
+
+def new_results(draws: int) -> Results:
+    """Make room for the results of `draws` draws."""
+    integers = (np.zeros(draws, np.int64) for _ in range(3))
+    return Results(*integers, np.zeros(draws, np.bool_))
+
+
+def parts(draws: int) -> Iterator[slice]:
+    """Cut a batch into parts that take a kernel about SECONDS_A_CALL each."""
+    first, count = 0, 1
+    while first < draws:
+        started = time.perf_counter()
+        yield slice(first, first + count)
+        elapsed = time.perf_counter() - started
+        first += count
+        count = max(1, int(count * min(16.0, SECONDS_A_CALL / max(elapsed, 1e-9))))
+
+
+def check_delta(delta: float) -> None:
+    """Check that `delta` is a probability strictly between 0 and 1."""
+    if not (isinstance(delta, (int, float)) and 0.0 < delta < 1.0):
+        raise InvalidArgument(f"delta is {delta!r}; it must lie strictly between 0 and 1")
+
+
+def checked_offsets(offsets: ArrayLike, arms: int) -> Floats:
+    """Return offsets of shape (draws, arms), or say what is wrong with them."""
+    checked = np.ascontiguousarray(offsets, np.float64)
+    if checked.ndim != 2 or checked.shape[1] != arms:
+        raise ShapeMismatch(
+            f"the offset has shape {checked.shape[1:]}; it must be ({arms},), one entry for each arm"
+        )
+    if np.isnan(checked).any() or np.isposinf(checked).any():
+        raise InvalidArgument("an offset is NaN or +inf; give numbers, or -inf to rule an arm out")
+    if (checked == -np.inf).all(axis=1).any():
+        raise NoPossibleArm("every offset is -inf; at least one arm must be possible")
+    return checked

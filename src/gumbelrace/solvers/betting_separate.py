@@ -1,0 +1,178 @@
+"""Betting on arms that have rows of their own: one unseen reward of each of a pair at a time.
+
+With M the number of unseen rewards of an arm, bet on Z = M_r x_r - M_j x_j against
+η = -(seen sum of r - seen sum of j): if j is the best arm, Z has mean at most η. The factor is
+nonnegative as long as λ ≤ 1/(η - a) with a = M_r low_r - M_j high_j, and the proof is that of `betting`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.jit import part
+from gumbelrace.population.base import Floats, Source
+from gumbelrace.solvers import engine, separate
+from gumbelrace.solvers.engine import ALIVE, LEADER, LOOKS, RUNNER_UP, Field, drop, implements
+from gumbelrace.solvers.separate import Own, rank_own
+
+# One reward may cost at most this share of the wealth.
+MOST_AT_STAKE = 0.95
+FIRST_LOOK, GROWTH, LONGEST_LOOK = 4, 4, 256
+
+
+class OwnWagers(NamedTuple):
+    """Rule of the race: drop arm j when the wealth won against it reaches `target` = 1/δ."""
+
+    target: float
+
+
+class OwnLedger(NamedTuple):
+    """For each arm: the wealth won against it, its rival, the bet λ, and its sum before the look."""
+
+    wealth: Floats
+    rival: NDArray[np.int64]
+    stake: Floats
+    before: Floats
+
+
+@implements(engine.prepare, OwnWagers)
+def _prepare(rule: OwnWagers, source: Source) -> OwnLedger:
+    d = source.arms
+    return OwnLedger(np.empty(d), np.empty(d, np.int64), np.empty(d), np.empty(d))
+
+
+@implements(separate.look_size, OwnWagers)
+def _look_size(rule: OwnWagers, look: int, taken: int, size: int) -> int:
+    # All arms read equally often as long as they last: the look's number tells how far they are.
+    count = FIRST_LOOK
+    for _ in range(look):
+        count = min(count + max(count // GROWTH, 1), LONGEST_LOOK)
+    return count
+
+
+@implements(separate.judge_own, OwnWagers)
+def _judge(
+    rule: OwnWagers,
+    ledger: OwnLedger,
+    source: Source,
+    field: Field,
+    own: Own,
+    sizes: NDArray[np.int64],
+) -> None:
+    if field.tally[LOOKS] == 1:
+        for arm in range(source.arms):
+            ledger.wealth[arm], ledger.rival[arm] = 1.0, -1
+    settle_all(rule, ledger, source, field, own, sizes)
+    drop(field)
+    while field.tally[ALIVE] > 1:
+        rank_own(field, own, sizes)
+        if not bet_on_all(ledger, source, field, own, sizes):
+            break
+        drop(field)
+
+
+@part
+def settle_all(
+    rule: OwnWagers,
+    ledger: OwnLedger,
+    source: Source,
+    field: Field,
+    own: Own,
+    sizes: NDArray[np.int64],
+) -> None:
+    """Pay out the bets on the look just read; flag the arms against which enough was won."""
+    left = field.tally[ALIVE]
+    for a in range(field.tally[ALIVE]):
+        arm = field.arms[a]
+        rival = ledger.rival[arm]
+        if rival >= 0 and not source.ruled_out[rival]:
+            settle(ledger, source, field, own, sizes, rival, arm)
+        if ledger.wealth[arm] >= rule.target:
+            field.out[arm] = 1
+            left -= 1
+    if left == 0:
+        field.out[field.tally[LEADER]] = 0
+
+
+@part
+def bet_on_all(
+    ledger: OwnLedger, source: Source, field: Field, own: Own, sizes: NDArray[np.int64]
+) -> bool:
+    """Choose every arm's rival and bet; flag arms that cannot be the best, whatever comes."""
+    flagged = False
+    for a in range(field.tally[ALIVE]):
+        arm = field.arms[a]
+        leads = arm == field.tally[LEADER]
+        ledger.rival[arm] = field.tally[RUNNER_UP] if leads else field.tally[LEADER]
+        ledger.before[arm] = field.sums[arm]
+        if not bet(ledger, source, field, own, sizes, ledger.rival[arm], arm):
+            field.out[arm] = 1
+            flagged = True
+    return flagged
+
+
+@part
+def settle(
+    ledger: OwnLedger,
+    source: Source,
+    field: Field,
+    own: Own,
+    sizes: NDArray[np.int64],
+    rival: int,
+    arm: int,
+) -> None:
+    """Pay out the bets on the rewards just read, one of each arm after the other."""
+    seen = ledger.before[rival] + field.offset[rival] - ledger.before[arm] - field.offset[arm]
+    left_r = sizes[rival] - own.taken[rival] + own.fresh[rival]
+    left_j = sizes[arm] - own.taken[arm] + own.fresh[arm]
+    for i in range(max(own.fresh[rival], own.fresh[arm])):
+        x_r = own.block[rival, i] if i < own.fresh[rival] else 0.0
+        x_j = own.block[arm, i] if i < own.fresh[arm] else 0.0
+        slack = -seen - lowest(source, rival, arm, left_r, left_j)  # η - a
+        if slack < 0.0:
+            ledger.wealth[arm] = np.inf
+            return
+        stake = min(ledger.stake[arm], MOST_AT_STAKE / slack)
+        ledger.wealth[arm] *= 1.0 + stake * (left_r * x_r - left_j * x_j + seen)
+        seen += x_r - x_j
+        left_r, left_j = max(left_r - 1, 0), max(left_j - 1, 0)
+
+
+@part
+def lowest(source: Source, rival: int, arm: int, left_r: int, left_j: int) -> float:
+    """a: the lowest value that Z can take (no rewards left count as nothing, whatever the range)."""
+    result = left_r * source.low[rival] if left_r > 0 else 0.0
+    return result - left_j * source.high[arm] if left_j > 0 else result
+
+
+@part
+def bet(
+    ledger: OwnLedger,
+    source: Source,
+    field: Field,
+    own: Own,
+    sizes: NDArray[np.int64],
+    rival: int,
+    arm: int,
+) -> bool:
+    """Choose λ for the next look; False if no unseen rows could make the arm the best."""
+    left_r, left_j = sizes[rival] - own.taken[rival], sizes[arm] - own.taken[arm]
+    seen = field.sums[rival] + field.offset[rival] - field.sums[arm] - field.offset[arm]
+    if -seen < lowest(source, rival, arm, left_r, left_j):
+        return False
+    mean_r, variance_r = rest(field, own, rival, left_r)
+    mean_j, variance_j = rest(field, own, arm, left_j)
+    gain = mean_r - mean_j + seen
+    spread = variance_r + variance_j + gain * gain
+    ledger.stake[arm] = gain / spread if gain > 0.0 else 0.0
+    return True
+
+
+@part
+def rest(field: Field, own: Own, arm: int, left: int) -> tuple[float, float]:
+    """Estimate mean and variance of `left` times an unseen reward of an arm."""
+    if left == 0:
+        return 0.0, 0.0
+    taken = own.taken[arm]
+    return left * (field.sums[arm] / taken), left * (left * (own.squares[arm] / taken))

@@ -1,0 +1,469 @@
+"""The one race: read random rows of the arms still in it, drop arms, until one is left.
+
+Every solver on arms that share their rows is this loop with a rule of its own. A rule is a named tuple
+that a solver passes in; numba picks the functions of its class when it compiles:
+
+- ``prepare(rule, source)``: working memory for many draws;
+- ``begin(rule, work, source, field, size)``: start a draw, flagging arms that need no reading;
+- ``next_look(rule, taken, size)``: how many rows to read now, 0 to scan the rest;
+- ``judge(rule, work, source, field, sample, taken, size)``: flag in `field.out` the arms to drop, and
+  put into `field.need` the row at which each other arm is expected to be dropped.
+
+A rule's `keeps` says whether it looks again at rows of earlier looks.
+
+Differences of sums are of order 1 while the sums are of order N: all sums are shifted by a common
+constant, the first arm's first mean.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from gumbelrace.jit import OPTIONS, PART, Bits, Function, kernel, maker, part
+from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source, read
+from gumbelrace.shuffle import (
+    END,
+    NEXT,
+    Stream,
+    mark_blocks,
+    mark_rows,
+    next_run,
+    rewind,
+    take,
+    unseen_rows,
+    unseen_run,
+)
+
+# Entries of Field.tally
+ALIVE, LEADER, RUNNER_UP, EVALUATIONS, LOOKS = 0, 1, 2, 3, 4
+
+# Projections from fewer rows than this share of the population are not trusted.
+TRUSTED_SHARE = 1 / 32
+
+
+class Field(NamedTuple):
+    """The arms of one draw and what is known of them (compiled code changes the arrays)."""
+
+    tally: NDArray[np.int64]
+    arms: NDArray[np.int64]  # the first tally[ALIVE] are still in the race
+    out: NDArray[np.uint8]  # arms to drop
+    offset: Floats  # on the scale of the sum
+    sums: Floats  # of the rewards read, shifted
+    fresh: Floats  # the part of it that the last look added
+    need: Floats  # rows expected until an arm is dropped
+    shift: Floats
+    podium: Floats  # values of the leader and the runner-up
+
+
+class Sample(NamedTuple):
+    """Rewards that were read: runs of columns of `rewards`, indexed [arm, column]."""
+
+    rewards: Floats
+    first: NDArray[np.int64]
+    count: NDArray[np.int64]
+    runs: NDArray[np.int64]  # how many runs; the first of the last look
+
+
+class Results(NamedTuple):
+    """What a batch of draws gives (arrays with one entry for each draw)."""
+
+    arms: NDArray[np.int64]
+    evaluations: NDArray[np.int64]
+    looks: NDArray[np.int64]
+    exhausted: NDArray[np.bool_]
+
+
+def prepare(rule: Any, source: Source) -> Any:
+    """Give working memory for many draws."""
+    raise NotImplementedError
+
+
+def begin(rule: Any, work: Any, source: Source, field: Field, size: int) -> None:
+    """Start a draw."""
+    raise NotImplementedError
+
+
+def next_look(rule: Any, taken: int, size: int) -> int:
+    """Give the number of rows to read now; 0 scans the rest."""
+    raise NotImplementedError
+
+
+def judge(
+    rule: Any, work: Any, source: Source, field: Field, sample: Sample, taken: int, size: int
+) -> None:
+    """Flag the arms to drop."""
+    raise NotImplementedError
+
+
+def implements(generic: Callable[..., Any], rule: type) -> Callable[[Function], Function]:
+    """Make the decorated function what `generic` does for rules of class `rule`."""
+
+    def register(function: Function) -> Function:
+        options = OPTIONS if generic is prepare else PART
+
+        @overload(generic, jit_options=options, strict=False)
+        def choose(of: Any, *rest: Any) -> Callable[..., Any] | None:
+            return function if getattr(of, "instance_class", None) is rule else None
+
+        return function
+
+    return register
+
+
+@kernel
+def solve(
+    rule: Any,
+    source: Source,
+    stream: Stream,
+    bits: Bits,
+    size: int,
+    offsets: Floats,
+    results: Results,
+) -> None:
+    """Find the best arm once for each row of `offsets`."""
+    field, sample = new_field(source.arms), new_sample(source, stream)
+    rows, block = np.empty(source.chunk, np.int64), np.empty((source.arms, source.chunk))
+    work = prepare(rule, source)
+    for draw in range(len(offsets)):
+        reset(field, source, offsets[draw])
+        admit(field, source)
+        sample.runs[0] = 0
+        begin(rule, work, source, field, size)
+        drop(field)
+        taken = 0
+        while field.tally[ALIVE] > 1:
+            count = next_look(rule, taken, size)
+            if count == 0:
+                break
+            if not has_room(source, sample, rule.keeps, taken, count):
+                sample = enlarged(sample, rule.keeps, taken, count)
+            if not gather(source, stream, bits, size, field, sample, rows, count):
+                return
+            taken += count
+            rank(field, taken, size)
+            judge(rule, work, source, field, sample, taken, size)
+            drop(field)
+            if is_due(taken - count, taken, size) and scan_is_cheaper(source, field, taken, size):
+                break
+        exhausted = field.tally[ALIVE] != 1
+        if exhausted:
+            scan(source, stream, size, field, rows, block)
+            if source.fault[CODE] != FINE:
+                return
+        record(field, results, draw, exhausted)
+        rewind(stream)
+
+
+@maker
+def new_field(arms: int) -> Field:
+    """Make room for the arms of a draw."""
+    return Field(
+        np.zeros(5, np.int64),
+        np.empty(arms, np.int64),
+        np.zeros(arms, np.uint8),
+        np.empty(arms),
+        np.empty(arms),
+        np.empty(arms),
+        np.empty(arms),
+        np.zeros(1),
+        np.zeros(2),
+    )
+
+
+@maker
+def new_sample(source: Source, stream: Stream) -> Sample:
+    """Make room for the runs of a draw; rewards that lie in memory are used where they are."""
+    most = len(stream.index) + 64 if len(source.direct) else 64
+    rewards = source.direct if len(source.direct) else np.empty((source.arms, 128))
+    return Sample(rewards, np.empty(most, np.int64), np.empty(most, np.int64), np.zeros(2, np.int64))
+
+
+@part
+def has_room(source: Source, sample: Sample, keeps: bool, taken: int, count: int) -> bool:
+    """Open a new look, without the earlier runs unless they are kept; say if its rows fit."""
+    if not keeps:
+        sample.runs[0] = 0
+    sample.runs[1] = sample.runs[0]
+    needed = count + (taken if keeps else 0)
+    return len(source.direct) > 0 or needed <= sample.rewards.shape[1]
+
+
+@maker
+def enlarged(sample: Sample, keeps: bool, taken: int, count: int) -> Sample:
+    """Give a sample with room for `count` more columns, with the earlier ones if they are kept."""
+    arms = len(sample.rewards)
+    larger = np.empty((arms, 2 * (taken + count) if keeps else count))
+    for arm in range(arms if keeps else 0):
+        for i in range(taken):
+            larger[arm, i] = sample.rewards[arm, i]
+    return Sample(larger, sample.first, sample.count, sample.runs)
+
+
+@part
+def reset(field: Field, source: Source, offset: Floats) -> None:
+    """Forget the draw before."""
+    field.tally[EVALUATIONS] = field.tally[LOOKS] = 0
+    for arm in range(source.arms):
+        source.ruled_out[arm] = 0
+        field.offset[arm] = offset[arm]
+
+
+@part
+def admit(field: Field, source: Source) -> None:
+    """Fill the race with the arms that nothing rules out, nothing read yet."""
+    alive = 0
+    for arm in range(source.arms):
+        # The exact range of a table that was checked beforehand shows which arms have a -inf.
+        known_impossible = not source.verify and source.low[arm] == -np.inf
+        field.sums[arm] = 0.0
+        field.out[arm] = 0
+        if field.offset[arm] > -np.inf and not known_impossible and not source.ruled_out[arm]:
+            field.arms[alive] = arm
+            alive += 1
+    field.tally[ALIVE] = alive
+    if alive > 0:
+        field.tally[LEADER] = field.arms[0]
+
+
+@part
+def drop(field: Field) -> None:
+    """Take the flagged arms out of the race, keeping the others in order."""
+    kept = 0
+    for a in range(field.tally[ALIVE]):
+        arm = field.arms[a]
+        field.arms[kept] = arm
+        kept += 1 - field.out[arm]
+        field.out[arm] = 0
+    field.tally[ALIVE] = kept
+
+
+@part
+def drop_ruled_out(field: Field, source: Source) -> None:
+    """Take arms that have shown a -inf out of the race."""
+    for a in range(field.tally[ALIVE]):
+        field.out[field.arms[a]] = source.ruled_out[field.arms[a]]
+    drop(field)
+
+
+@part
+def gather(
+    source: Source,
+    stream: Stream,
+    bits: Bits,
+    size: int,
+    field: Field,
+    sample: Sample,
+    rows: NDArray[np.int64],
+    count: int,
+) -> bool:
+    """Read `count` more rows of every arm in the race and add them up."""
+    if len(source.direct):
+        gather_runs(stream, bits, size, sample, count)
+        field.tally[EVALUATIONS] += count * field.tally[ALIVE]
+    elif not gather_rows(source, stream, bits, size, field, sample, rows, count):
+        return False
+    if field.tally[LOOKS] == 0:
+        field.shift[0] = fresh_total(sample, field.arms[0]) / count
+    field.tally[LOOKS] += 1
+    if source.verify:
+        drop_ruled_out(field, source)
+    for a in range(field.tally[ALIVE]):
+        arm = field.arms[a]
+        field.fresh[arm] = fresh_total(sample, arm) - count * field.shift[0]
+        field.sums[arm] += field.fresh[arm]
+    return True
+
+
+@part
+def gather_runs(stream: Stream, bits: Bits, size: int, sample: Sample, count: int) -> None:
+    """Pick `count` more positions where the rewards lie."""
+    while count > 0:
+        run = sample.runs[0]
+        first, length = next_run(stream, bits, size, count)
+        sample.first[run], sample.count[run] = first, length
+        sample.runs[0] += 1
+        count -= length
+
+
+@part
+def gather_rows(
+    source: Source,
+    stream: Stream,
+    bits: Bits,
+    size: int,
+    field: Field,
+    sample: Sample,
+    rows: NDArray[np.int64],
+    count: int,
+) -> bool:
+    """Read `count` more rows into the columns after the last run."""
+    run, done = sample.runs[0], 0
+    first = sample.first[run - 1] + sample.count[run - 1] if run > 0 else 0
+    while done < count:
+        n = min(source.chunk, count - done)
+        take(stream, bits, size, rows, n)
+        got = read(source, rows, n, field.arms, field.tally[ALIVE], sample.rewards, first + done)
+        if got == 0:
+            return False
+        field.tally[EVALUATIONS] += got
+        done += n
+    sample.first[run], sample.count[run] = first, count
+    sample.runs[0] += 1
+    return True
+
+
+@part
+def fresh_total(sample: Sample, arm: int) -> float:
+    """Sum the rewards of an arm in the last look."""
+    result = 0.0
+    for run in range(sample.runs[1], sample.runs[0]):
+        result += total(sample.rewards, arm, sample.first[run], sample.count[run])
+    return result
+
+
+@part
+def fresh_rows(sample: Sample) -> int:
+    """Count the rows of the last look."""
+    count = 0
+    for run in range(sample.runs[1], sample.runs[0]):
+        count += sample.count[run]
+    return count
+
+
+@part
+def total(rewards: Floats, arm: int, first: int, count: int) -> float:
+    """Sum rewards[arm, first:first + count]."""
+    # Unsigned indices cannot count from the end: only then does the loop run in vector registers.
+    arm, result = np.uint64(arm), 0.0
+    for i in range(np.uint64(first), np.uint64(first + count)):
+        result += rewards[arm, i]
+    return result
+
+
+@part
+def estimate(field: Field, arm: int, taken: int, size: int) -> float:
+    """Estimate the sum of an arm over all rows, offset included (shifted)."""
+    return field.sums[arm] * (size / taken) + field.offset[arm]
+
+
+@part
+def rank(field: Field, taken: int, size: int) -> None:
+    """Find the leader and the runner-up; of equals, the arm with the lower number leads."""
+    for a in range(field.tally[ALIVE]):
+        place(field, a, estimate(field, field.arms[a], taken, size))
+
+
+@part
+def place(field: Field, a: int, value: float) -> None:
+    """Compare the a-th arm with the first two among those before it."""
+    arm = field.arms[a]
+    if a == 0 or value > field.podium[0]:
+        field.tally[RUNNER_UP], field.podium[1] = field.tally[LEADER], field.podium[0]
+        field.tally[LEADER], field.podium[0] = arm, value
+    elif a == 1 or value > field.podium[1]:
+        field.tally[RUNNER_UP], field.podium[1] = arm, value
+
+
+@part
+def is_due(before: int, taken: int, size: int) -> bool:
+    """Whether this look reached a new doubling of the least share from which one may project."""
+    due = TRUSTED_SHARE * size
+    while due <= before:
+        due *= 2.0
+    return due <= taken
+
+
+@part
+def scan_is_cheaper(source: Source, field: Field, taken: int, size: int) -> bool:
+    """Whether reading all remaining rows in order costs less than the race is expected to."""
+    raced, longest = 0.0, 0.0
+    for a in range(field.tally[ALIVE]):
+        if field.arms[a] != field.tally[LEADER]:
+            rows = min(field.need[field.arms[a]], size) - taken
+            raced += rows
+            longest = max(longest, rows)
+    return source.scan_speed * (raced + longest) > field.tally[ALIVE] * (size - taken)
+
+
+@part
+def scan(
+    source: Source,
+    stream: Stream,
+    size: int,
+    field: Field,
+    rows: NDArray[np.int64],
+    block: Floats,
+) -> None:
+    """Add up all rows not read yet, in the order in which they lie, and find the leader."""
+    if field.tally[ALIVE] == 0:
+        # Every arm left showed a -inf after the others had been dropped: those decide it.
+        rewind(stream)
+        admit(field, source)
+    if len(source.direct):
+        scan_runs(source, stream, size, field)
+    else:
+        scan_rows(source, stream, size, field, rows, block)
+    if field.tally[ALIVE] == 0:
+        source.fault[CODE] = IMPOSSIBLE
+    else:
+        rank(field, size, size)
+
+
+@part
+def scan_runs(source: Source, stream: Stream, size: int, field: Field) -> None:
+    """Add up the rewards where they lie, in runs as long as can be."""
+    if stream.cursor[NEXT] < stream.cursor[END]:
+        scan_run(source, field, stream.cursor[NEXT], stream.cursor[END])
+    mark_blocks(stream, 1)
+    block = 0
+    while block < len(stream.index):
+        first, block = unseen_run(stream, block)
+        scan_run(source, field, first * stream.block, min(block * stream.block, size))
+    mark_blocks(stream, 0)
+
+
+@part
+def scan_run(source: Source, field: Field, first: int, last: int) -> None:
+    count = max(last - first, 0)
+    field.tally[EVALUATIONS] += count * field.tally[ALIVE]
+    for a in range(field.tally[ALIVE]):
+        arm = field.arms[a]
+        field.sums[arm] += total(source.direct, arm, first, count) - count * field.shift[0]
+
+
+@part
+def scan_rows(
+    source: Source,
+    stream: Stream,
+    size: int,
+    field: Field,
+    rows: NDArray[np.int64],
+    block: Floats,
+) -> None:
+    """Read and add up the rows, a chunk after the other."""
+    mark_rows(stream, size, 1)
+    for first in range(0, size, source.chunk):
+        count = unseen_rows(stream, first, min(first + source.chunk, size), rows)
+        if count > 0 and field.tally[ALIVE] > 0:
+            got = read(source, rows, count, field.arms, field.tally[ALIVE], block, 0)
+            if got == 0:
+                return
+            field.tally[EVALUATIONS] += got
+            if source.verify:
+                drop_ruled_out(field, source)
+            for a in range(field.tally[ALIVE]):
+                arm = field.arms[a]
+                field.sums[arm] += total(block, arm, 0, count) - count * field.shift[0]
+    mark_rows(stream, size, 0)
+
+
+@part
+def record(field: Field, results: Results, draw: int, exhausted: bool) -> None:
+    """Note the outcome of a draw: the only arm left, or the leader after all rows."""
+    results.arms[draw] = field.tally[LEADER] if exhausted else field.arms[0]
+    results.evaluations[draw] = field.tally[EVALUATIONS]
+    results.looks[draw] = field.tally[LOOKS]
+    results.exhausted[draw] = exhausted

@@ -1,0 +1,119 @@
+"""The exact scan: the race that gives up at once and reads everything."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.jit import Bits, bits_of, kernel, maker
+from gumbelrace.population.base import Floats, Population, SharedPopulation, Source
+from gumbelrace.shuffle import Stream, Streams, rewind_all
+from gumbelrace.solvers import engine, separate
+from gumbelrace.solvers.base import Promise, Solver
+from gumbelrace.solvers.engine import Field, Sample, implements
+from gumbelrace.solvers.separate import Own
+
+
+class Scan(NamedTuple):
+    """A rule that reads everything."""
+
+    keeps: bool = False
+
+
+@implements(engine.prepare, Scan)
+def _prepare(rule: Scan, source: Source) -> int:
+    return 0
+
+
+@implements(engine.begin, Scan)
+def _begin(rule: Scan, work: int, source: Source, field: Field, size: int) -> None:
+    return None
+
+
+@implements(engine.next_look, Scan)
+def _next_look(rule: Scan, taken: int, size: int) -> int:
+    return 0
+
+
+@implements(engine.judge, Scan)
+def _judge(
+    rule: Scan, work: int, source: Source, field: Field, sample: Sample, taken: int, size: int
+) -> None:
+    return None
+
+
+@implements(separate.look_size, Scan)
+def _look_size(rule: Scan, look: int, taken: int, size: int) -> int:
+    return size
+
+
+@implements(separate.judge_own, Scan)
+def _judge_own(
+    rule: Scan, work: int, source: Source, field: Field, own: Own, sizes: NDArray[np.int64]
+) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Exact(Solver):
+    """Read every reward: the answer is exact, and the cost is what the other solvers save.
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> population = gr.table(np.array([[0.0, 1.0], [0.5, 1.0], [9.0, 1.0]]))
+    >>> gr.Exact().best(population, None, np.random.default_rng(0))
+    Outcome(arm=0, evaluations=6, looks=0, exhausted=True)
+    """
+
+    @property
+    def promise(self) -> Promise:
+        """No error at all."""
+        return Promise(0.0)
+
+    def rule(self, population: Population) -> Scan:
+        """Give the rule that reads everything."""
+        return Scan()
+
+
+def totals(population: Population) -> Floats:
+    """Sum the rewards of every arm, up to a constant that all arms share; -inf for impossible arms."""
+    if not isinstance(population, SharedPopulation):
+        with population.streams() as streams, population.source() as source:
+            rng = np.random.default_rng(0)  # the order of the rows does not matter to their sum
+            return _totals_separate(Scan(), source, streams, bits_of(rng), population.sizes)
+    with population.rows.stream() as stream, population.source() as source:
+        return _totals_shared(source, stream, population.size)
+
+
+@kernel
+def _totals_shared(source: Source, stream: Stream, size: int) -> Floats:
+    field = engine.new_field(source.arms)
+    engine.reset(field, source, np.zeros(source.arms))
+    engine.admit(field, source)
+    rows, block = np.empty(source.chunk, np.int64), np.empty((source.arms, source.chunk))
+    engine.scan(source, stream, size, field, rows, block)
+    return _only_alive(field)
+
+
+@kernel
+def _totals_separate(
+    rule: Scan, source: Source, streams: Streams, bits: Bits, sizes: NDArray[np.int64]
+) -> Floats:
+    field, own = engine.new_field(source.arms), separate.new_own(source)
+    rows, one = np.empty(source.chunk, np.int64), np.empty(1, np.int64)
+    engine.reset(field, source, np.zeros(source.arms))
+    separate.enter_own(field, own, source)
+    separate.look(rule, source, streams, bits, sizes, field, own, rows, one)
+    rewind_all(streams)
+    return _only_alive(field)
+
+
+@maker
+def _only_alive(field: Field) -> Floats:
+    """Give the sums of the arms still in the race, -inf for the others."""
+    sums = np.full(len(field.sums), -np.inf)
+    for a in range(field.tally[engine.ALIVE]):
+        sums[field.arms[a]] = field.sums[field.arms[a]]
+    return sums

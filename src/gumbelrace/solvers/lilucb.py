@@ -1,0 +1,197 @@
+"""Adapted lil'UCB (paper, section 3.2): read one reward at a time of the arm that may be the best.
+
+Three things differ from lil'UCB: every arm's rewards are read without replacement, in an order
+independent of the other arms'; an arm read to its end has an exact mean and no radius; and the
+algorithm stops when such an arm has the highest bound.
+
+Arms may have different numbers of rewards: what is compared is N_i times the mean, plus the offset.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.bounds.lil import Lil, guaranteed, heuristic, radius
+from gumbelrace.jit import Bits, bits_of, kernel, part
+from gumbelrace.population.base import (
+    CODE,
+    FINE,
+    IMPOSSIBLE,
+    Floats,
+    Population,
+    Source,
+    read,
+)
+from gumbelrace.shuffle import Streams, rewind_all, take_from
+from gumbelrace.solvers.base import Promise, Solver, check_delta, parts
+from gumbelrace.solvers.engine import Results
+
+
+class Pulls(NamedTuple):
+    """Arms as a heap with the highest bound on top, and what was read of each."""
+
+    heap: NDArray[np.int64]
+    highest: Floats  # upper confidence bound of each arm's sum
+    sums: Floats
+    rows: NDArray[np.int64]
+    arm: NDArray[np.int64]
+    reward: Floats
+
+
+@kernel
+def solve_lil(
+    lil: Lil,
+    scale: float,
+    source: Source,
+    streams: Streams,
+    bits: Bits,
+    sizes: NDArray[np.int64],
+    offsets: Floats,
+    results: Results,
+) -> None:
+    """Find the best arm once for each row of `offsets`."""
+    d = source.arms
+    ints, reward = np.empty((2, 1), np.int64), np.empty((d, 1))
+    pulls = Pulls(np.empty(d, np.int64), np.empty(d), np.empty(d), ints[0], ints[1], reward)
+    for draw in range(len(offsets)):
+        arms = enter(pulls, source, offsets[draw])
+        total, pulled = 0, 0
+        while arms > 1:
+            arm = pulls.heap[0]
+            taken = streams.taken[arm]
+            often = taken >= 1 + lil.ratio * (total - taken)
+            if pulled == arms and (taken == sizes[arm] or often):
+                break
+            if taken < sizes[arm] and not pull(pulls, source, streams, bits, arm):
+                return
+            pulled += taken == 0
+            total += streams.taken[arm] - taken
+            update(pulls, lil, scale, streams.taken[arm], sizes[arm], offsets[draw, arm], arm)
+            sift_down(pulls, arms)
+        arm = pulls.heap[0]
+        if arms == 0 or pulls.highest[arm] == -np.inf:
+            source.fault[CODE] = IMPOSSIBLE
+            return
+        results.arms[draw], results.evaluations[draw] = arm, total
+        results.looks[draw] = total
+        results.exhausted[draw] = arms > 1 and streams.taken[arm] == sizes[arm]
+        rewind_all(streams)
+
+
+@part
+def enter(pulls: Pulls, source: Source, offset: Floats) -> int:
+    """Put every possible arm on the heap, nothing read yet; return how many."""
+    arms = 0
+    for arm in range(source.arms):
+        source.ruled_out[arm] = 0
+        impossible = not source.verify and source.low[arm] == -np.inf
+        if offset[arm] > -np.inf and not impossible:
+            # Arms that were never read come first.
+            pulls.heap[arms], pulls.sums[arm], pulls.highest[arm] = arm, 0.0, np.inf
+            arms += 1
+    return arms
+
+
+@part
+def pull(pulls: Pulls, source: Source, streams: Streams, bits: Bits, arm: int) -> bool:
+    """Read one more reward of an arm."""
+    take_from(streams, bits, arm, pulls.rows, 1)
+    if len(source.direct):
+        pulls.sums[arm] += source.direct[arm, pulls.rows[0]]
+        return True
+    pulls.arm[0] = arm
+    if read(source, pulls.rows, 1, pulls.arm, 1, pulls.reward, 0) == 0:
+        return False
+    pulls.sums[arm] += pulls.reward[arm, 0]
+    return True
+
+
+@part
+def update(
+    pulls: Pulls, lil: Lil, scale: float, taken: int, size: int, offset: float, arm: int
+) -> None:
+    """Bring the upper bound of an arm's sum up to date."""
+    if taken == size:
+        pulls.highest[arm] = pulls.sums[arm] + offset
+    else:
+        mean = pulls.sums[arm] / taken
+        pulls.highest[arm] = size * mean + offset + radius(lil, scale, taken)
+
+
+@part
+def sift_down(pulls: Pulls, arms: int) -> None:
+    """Move the arm on top, whose bound has changed, to its place in the heap."""
+    heap, highest, at = pulls.heap, pulls.highest, 0
+    moved = heap[0]
+    while 2 * at + 1 < arms:
+        child = 2 * at + 1
+        if child + 1 < arms and highest[heap[child + 1]] > highest[heap[child]]:
+            child += 1
+        if highest[heap[child]] <= highest[moved]:
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = moved
+
+
+@dataclass(frozen=True)
+class LilUCB(Solver):
+    """Adapted lil'UCB; needs a reward range, half of which is the scale σ.
+
+    ``LilUCB(delta)`` has the heuristic parameters of the lil'UCB paper, which no theorem covers;
+    ``LilUCB.guaranteed(delta)`` has parameters that satisfy its Theorem 2, and reads far more.
+
+    Parameters
+    ----------
+    delta : float
+        Bound on the probability that a returned arm is not the best one.
+    proved : bool
+        Whether to take the parameters of the theorem.
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> rng = np.random.default_rng(0)
+    >>> population = gr.table(rng.uniform(size=(10_000, 3)) + [0.0, 0.0, 0.5])
+    >>> gr.LilUCB(delta=0.05).best(population, None, rng).arm
+    2
+    """
+
+    delta: float = 0.05
+    proved: bool = False
+    needs_range = True
+
+    def __post_init__(self) -> None:
+        check_delta(self.delta)
+
+    @classmethod
+    def guaranteed(cls, delta: float = 0.05) -> "LilUCB":
+        """Give lil'UCB with the parameters of its theorem."""
+        return cls(delta, proved=True)
+
+    @property
+    def promise(self) -> Promise:
+        """Error at most δ; for the heuristic parameters, by experience only."""
+        experience = "lil'UCB's heuristic parameters do as well here as in its authors' experiments"
+        return Promise(self.delta, None if self.proved else experience)
+
+    def rule(self, population: Population) -> Lil:
+        """Give the parameters."""
+        return guaranteed(self.delta) if self.proved else heuristic(self.delta, population.arms)
+
+    def _solve(
+        self, population: Population, offsets: Floats, rng: np.random.Generator, results: Results
+    ) -> None:
+        lil, bits = self.rule(population), bits_of(rng)
+        low, high = population.reward_range or (np.zeros(1), np.zeros(1))
+        scale = float(np.max(population.sizes * (high - low), where=low > -np.inf, initial=0.0)) / 2
+        with population.streams() as streams, population.source(need_range=True) as source:
+            for part_of in parts(len(offsets)):
+                batch: Any = Results(*(result[part_of] for result in results))
+                solve_lil(
+                    lil, scale, source, streams, bits, population.sizes, offsets[part_of], batch
+                )
+                if source.fault[CODE] != FINE:
+                    break

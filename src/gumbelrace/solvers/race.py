@@ -1,0 +1,246 @@
+"""Racing, Algorithm 1 of the paper: mini-batches that double, and a bound that drops arms."""
+
+from dataclasses import dataclass, field as field_of
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.bounds.base import Bound
+from gumbelrace.bounds.normal import Normal
+from gumbelrace.bounds.variance import Marginal, Paired
+from gumbelrace.jit import part
+from gumbelrace.population.base import (
+    Floats,
+    Population,
+    SharedPopulation,
+    Source,
+    checked_count,
+)
+from gumbelrace.solvers import engine
+from gumbelrace.solvers.base import Promise, Solver, check_delta
+from gumbelrace.solvers.engine import ALIVE, LEADER, Field, Sample, implements
+from gumbelrace.solvers.race_separate import OwnLooks, own_looks
+
+# Relative size of a standard deviation that is nothing but rounding.
+ROUNDING = 1e-14
+# First look at an arm that has rows of its own: clusters are often small (paper, appendix C.3).
+FIRST_OF_OWN = 3
+
+
+class Looks(NamedTuple):
+    """Rule of the race: at `at[t]` rows, drop arms whose gap exceeds a_t·σ̂ + c_t·C."""
+
+    at: NDArray[np.int64]
+    per_deviation: Floats
+    per_range: Floats
+    paired: bool
+    keeps: bool
+
+
+class Moments(NamedTuple):
+    """For each arm: squared deviations of its rewards, or of its difference from `partner`."""
+
+    partner: NDArray[np.int64]
+    squares: Floats
+    mean: Floats
+
+
+@implements(engine.prepare, Looks)
+def _prepare(rule: Looks, source: Source) -> Moments:
+    d = source.arms
+    return Moments(np.empty(d, np.int64), np.empty(d), np.empty(d))
+
+
+@implements(engine.begin, Looks)
+def _begin(rule: Looks, moments: Moments, source: Source, field: Field, size: int) -> None:
+    for arm in range(source.arms):
+        moments.partner[arm] = -1
+
+
+@implements(engine.next_look, Looks)
+def _next_look(rule: Looks, taken: int, size: int) -> int:
+    for t in range(len(rule.at)):
+        if rule.at[t] > taken:
+            return rule.at[t] - taken
+    return 0
+
+
+@implements(engine.judge, Looks)
+def _judge(
+    rule: Looks,
+    moments: Moments,
+    source: Source,
+    field: Field,
+    sample: Sample,
+    taken: int,
+    size: int,
+) -> None:
+    leader, t = field.tally[LEADER], 0
+    while rule.at[t] < taken:
+        t += 1
+    bound_of_leader = 0.0
+    if not rule.paired:
+        update(moments, field, sample, leader, leader, taken)
+        bound_of_leader = bound(rule, moments, source, field, leader, leader, t, taken)
+    for a in range(field.tally[ALIVE]):
+        arm = field.arms[a]
+        if arm != leader:
+            partner = leader if rule.paired else arm
+            update(moments, field, sample, partner, arm, taken)
+            margin = bound_of_leader + bound(rule, moments, source, field, partner, arm, t, taken)
+            judge_gap(moments, field, leader, arm, margin, taken, size)
+
+
+@part
+def judge_gap(
+    moments: Moments, field: Field, leader: int, arm: int, margin: float, taken: int, size: int
+) -> None:
+    """Drop the arm if it trails by more than the margin; else tell when it is expected to."""
+    gap = (field.sums[leader] - field.sums[arm]) / taken
+    gap += (field.offset[leader] - field.offset[arm]) / size
+    field.out[arm] = gap > margin
+    # The margin shrinks as √(1/T - 1/N). The true gap is as likely above the estimate as below: its
+    # square is larger by the error's.
+    left = 1.0 / taken - 1.0 / size
+    squared = gap * gap + moments.squares[arm] / taken * left
+    need = 1.0 / (left * squared / (margin * margin) + 1.0 / size)
+    field.need[arm] = 2.0 * taken
+    while field.need[arm] < need:
+        field.need[arm] *= 2.0
+
+
+@part
+def bound(
+    rule: Looks,
+    moments: Moments,
+    source: Source,
+    field: Field,
+    partner: int,
+    arm: int,
+    t: int,
+    taken: int,
+) -> float:
+    """G for an arm's mean, or for its difference from its partner's."""
+    width = source.high[arm] - source.low[arm]
+    size_of_rewards = abs(field.sums[arm] / taken + field.shift[0])
+    if partner != arm:
+        width += source.high[partner] - source.low[partner]
+        size_of_rewards += abs(field.sums[partner] / taken + field.shift[0])
+    deviation = np.sqrt(moments.squares[arm] / taken)
+    if rule.per_range[t] > 0.0:
+        return rule.per_deviation[t] * deviation + rule.per_range[t] * width
+    # Equal rewards in the rows read prove nothing of the others, unless the range says they are equal.
+    if deviation <= ROUNDING * size_of_rewards and width > 0.0:
+        return np.inf
+    return rule.per_deviation[t] * deviation
+
+
+@part
+def update(
+    moments: Moments, field: Field, sample: Sample, partner: int, arm: int, taken: int
+) -> None:
+    """Bring an arm's squared deviations up to date; all rows are read again for a new partner."""
+    fresh = engine.fresh_rows(sample)
+    before = taken - fresh
+    if moments.partner[arm] != partner or before == 0:
+        mean = difference(field.sums, partner, arm) / taken
+        moments.squares[arm] = squares(sample, 0, field, partner, arm, mean)
+    else:
+        mean = difference(field.fresh, partner, arm) / fresh
+        shift = mean - moments.mean[arm]
+        moments.squares[arm] += squares(sample, sample.runs[1], field, partner, arm, mean)
+        moments.squares[arm] += shift * shift * (before * fresh / taken)
+    moments.partner[arm] = partner
+    moments.mean[arm] = difference(field.sums, partner, arm) / taken
+
+
+@part
+def difference(sums: Floats, partner: int, arm: int) -> float:
+    """Sum of an arm, or of its difference from its partner."""
+    return sums[arm] if partner == arm else sums[partner] - sums[arm]
+
+
+@part
+def squares(
+    sample: Sample, first_run: int, field: Field, partner: int, arm: int, mean: float
+) -> float:
+    """Squared deviations from `mean` of an arm, or of its difference from its partner."""
+    rewards, j, i_own = sample.rewards, np.uint64(arm), np.uint64(partner)
+    result = 0.0
+    for run in range(first_run, sample.runs[0]):
+        first = np.uint64(sample.first[run])
+        last = np.uint64(sample.first[run] + sample.count[run])
+        if partner == arm:
+            centre = mean + field.shift[0]
+            for i in range(first, last):
+                result += (rewards[j, i] - centre) * (rewards[j, i] - centre)
+        else:
+            for i in range(first, last):
+                z = rewards[i_own, i] - rewards[j, i] - mean
+                result += z * z
+    return result
+
+
+@dataclass(frozen=True)
+class Race(Solver):
+    """Race with a bound on the gap of two means (Algorithm 1).
+
+    Parameters
+    ----------
+    bound : Normal or Serfling
+        `Normal` reads least and rests on the central limit theorem; `Serfling` is proved and needs a
+        reward range.
+    delta : float
+        Bound on the probability that a returned arm is not the best one.
+    first : int, optional
+        Rows of the first look; each look doubles them. Default: the bound's own (50 or 2).
+    variance : Paired or Marginal
+        Variance of differences over shared rows, or of each arm.
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> rng = np.random.default_rng(0)
+    >>> population = gr.table(rng.normal(size=(100_000, 4)) + [0.0, 0.2, 0.0, 0.1])
+    >>> gr.Race(gr.Normal(), delta=0.01).best(population, None, rng)
+    Outcome(arm=1, evaluations=12800, looks=7, exhausted=False)
+    """
+
+    bound: Bound = field_of(default_factory=Normal)
+    delta: float = 0.05
+    first: int | None = None
+    variance: Paired | Marginal = field_of(default_factory=Paired)
+
+    def __post_init__(self) -> None:
+        check_delta(self.delta)
+        if self.first is not None:
+            checked_count(self.first, "first", least=2)
+
+    @property
+    def needs_range(self) -> bool:  # type: ignore[override]
+        """Whether the bound needs a reward range."""
+        return self.bound.needs_range
+
+    @property
+    def promise(self) -> Promise:
+        """Error at most δ, if the bound's assumption holds."""
+        return Promise(self.delta, self.bound.assumption)
+
+    def rule(self, population: Population) -> Looks | OwnLooks:
+        """Give the looks T = first·2^t < N and the bound's coefficients at each."""
+        if isinstance(population, SharedPopulation):
+            return _looks(self, population.size, population.arms)
+        first = min(self.bound.first, FIRST_OF_OWN) if self.first is None else self.first
+        events = population.arms - 1 if self.bound.adds_in_squares else population.arms
+        return own_looks(self.bound, self.delta / max(events, 1), first, population.sizes)
+
+
+@lru_cache(maxsize=1024)
+def _looks(race: Race, size: int, arms: int) -> Looks:
+    first = race.bound.first if race.first is None else race.first
+    doublings = int(np.ceil(np.log2(size / first))) if first < size else 0
+    at = first * 2 ** np.arange(doublings, dtype=np.int64)
+    delta = race.delta / race.variance.errors(arms)
+    return Looks(at, *race.bound.coefficients(delta, at, size), race.variance.paired, True)

@@ -1,0 +1,176 @@
+"""The race of arms that have rows of their own: arm i is a population of N_i rewards, sums are compared.
+
+The loop of `engine` with one stream for each arm. Its rules implement, besides ``engine.prepare``,
+
+- ``look_size(rule, look, taken, size)``: rows to read of an arm now;
+- ``judge_own(rule, work, source, field, own, sizes)``: flag in `field.out` the arms to drop.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.jit import Bits, kernel, maker, part
+from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source, read
+from gumbelrace.shuffle import Streams, rewind_all, take_from
+from gumbelrace.solvers.engine import (
+    ALIVE,
+    EVALUATIONS,
+    LOOKS,
+    Field,
+    Results,
+    admit,
+    drop,
+    drop_ruled_out,
+    new_field,
+    place,
+    prepare,
+    record,
+    reset,
+)
+
+
+class Own(NamedTuple):
+    """For each arm: how many of its rows were read, their squared deviations, and the last look."""
+
+    taken: NDArray[np.int64]
+    squares: Floats
+    fresh: NDArray[np.int64]
+    block: Floats  # rewards of the last look (its last part, if it is longer)
+
+
+def look_size(rule: Any, look: int, taken: int, size: int) -> int:
+    """Give the rows to read of an arm now."""
+    raise NotImplementedError
+
+
+def judge_own(
+    rule: Any, work: Any, source: Source, field: Field, own: Own, sizes: NDArray[np.int64]
+) -> None:
+    """Flag the arms to drop."""
+    raise NotImplementedError
+
+
+@kernel
+def solve_separate(
+    rule: Any,
+    source: Source,
+    streams: Streams,
+    bits: Bits,
+    sizes: NDArray[np.int64],
+    offsets: Floats,
+    results: Results,
+) -> None:
+    """Find the arm with the highest offset + sum once for each row of `offsets`."""
+    field, own = new_field(source.arms), new_own(source)
+    rows, one = np.empty(source.chunk, np.int64), np.empty(1, np.int64)
+    work = prepare(rule, source)
+    for draw in range(len(offsets)):
+        reset(field, source, offsets[draw])
+        enter_own(field, own, source)
+        while field.tally[ALIVE] > 1 and not all_read(field, own, sizes):
+            if not look(rule, source, streams, bits, sizes, field, own, rows, one):
+                return
+            rank_own(field, own, sizes)
+            judge_own(rule, work, source, field, own, sizes)
+            drop(field)
+        if field.tally[ALIVE] == 0:
+            source.fault[CODE] = IMPOSSIBLE
+            return
+        exhausted = all_read(field, own, sizes)
+        rank_own(field, own, sizes)
+        record(field, results, draw, exhausted)
+        rewind_all(streams)
+
+
+@maker
+def new_own(source: Source) -> Own:
+    """Make room for what is read of each arm."""
+    d = source.arms
+    block = np.empty((d, source.chunk))
+    return Own(np.zeros(d, np.int64), np.zeros(d), np.zeros(d, np.int64), block)
+
+
+@part
+def enter_own(field: Field, own: Own, source: Source) -> None:
+    """Let every possible arm into the race, nothing read yet."""
+    admit(field, source)
+    for arm in range(source.arms):
+        own.taken[arm], own.squares[arm], own.fresh[arm] = 0, 0.0, 0
+
+
+@part
+def all_read(field: Field, own: Own, sizes: NDArray[np.int64]) -> bool:
+    """Whether every row of the arms in the race was read."""
+    for a in range(field.tally[ALIVE]):
+        if own.taken[field.arms[a]] < sizes[field.arms[a]]:
+            return False
+    return True
+
+
+@part
+def look(
+    rule: Any,
+    source: Source,
+    streams: Streams,
+    bits: Bits,
+    sizes: NDArray[np.int64],
+    field: Field,
+    own: Own,
+    rows: NDArray[np.int64],
+    one: NDArray[np.int64],
+) -> bool:
+    """Read more rows of every arm in the race."""
+    for a in range(field.tally[ALIVE]):
+        arm = field.arms[a]
+        wanted = look_size(rule, field.tally[LOOKS], own.taken[arm], sizes[arm])
+        left = min(wanted, sizes[arm] - own.taken[arm])
+        own.fresh[arm] = left
+        while left > 0 and not source.ruled_out[arm]:
+            count, one[0] = min(left, source.chunk), arm
+            take_from(streams, bits, arm, rows, count)
+            if read(source, rows, count, one, 1, own.block, 0) == 0:
+                return False
+            field.tally[EVALUATIONS] += count
+            absorb(field, own, arm, count)
+            left -= count
+    field.tally[LOOKS] += 1
+    drop_ruled_out(field, source)
+    return True
+
+
+@part
+def absorb(field: Field, own: Own, arm: int, count: int) -> None:
+    """Add rewards of an arm to its sum and squared deviations."""
+    total = 0.0
+    for i in range(count):
+        total += own.block[arm, i]
+    mean, squares = total / count, 0.0
+    for i in range(count):
+        squares += (own.block[arm, i] - mean) ** 2
+    before = own.taken[arm]
+    if before > 0:
+        shift = mean - field.sums[arm] / before
+        squares += shift * shift * (before * count / (before + count))
+    own.taken[arm] += count
+    own.squares[arm] += squares
+    field.sums[arm] += total
+
+
+@part
+def estimate_own(field: Field, own: Own, sizes: NDArray[np.int64], arm: int) -> float:
+    """Estimate an arm's sum over all its rows, offset included."""
+    if own.taken[arm] == sizes[arm]:
+        return field.sums[arm] + field.offset[arm]
+    if own.taken[arm] == 0:
+        return field.offset[arm]
+    return field.sums[arm] * (sizes[arm] / own.taken[arm]) + field.offset[arm]
+
+
+@part
+def rank_own(field: Field, own: Own, sizes: NDArray[np.int64]) -> None:
+    """Find the leader and the runner-up; of equals, the arm with the lower number leads."""
+    for a in range(field.tally[ALIVE]):
+        place(field, a, estimate_own(field, own, sizes, field.arms[a]))
+

@@ -1,0 +1,225 @@
+"""The layers of the package: who may import whom, read from the source without importing it.
+
+A module imports only from layers below its own (smaller numbers) and from its own folder. A new
+file or folder of `src/gumbelrace` gets a line in `LAYERS`.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = "gumbelrace"
+ROOT = Path(__file__).resolve().parents[1] / "src" / PACKAGE
+
+# The first component below the package, file or folder -> its layer.
+LAYERS = {
+    "errors": 0,
+    "jit": 0,
+    "population": 1,
+    "shuffle": 1,
+    "walk": 1,
+    "bounds": 2,
+    "solvers": 3,
+    "control_variates": 3,
+    "sample": 4,
+    "best": 4,
+    "audit": 4,
+    "kernels": 5,
+    "chain": 6,
+    "models": 6.5,  # read by the layers above; itself reads only HIGHEST_FOR_MODELS and below
+    "integrations": 7,
+    "experiments": 8,
+    "cli": 9,
+    "report": 9,
+    "demo": 9,
+    "__main__": 9,
+}
+HIGHEST_FOR_MODELS = 1
+
+# Within one layer: importer -> what it may import.
+WITHIN_LAYER = {
+    "jit": {"errors"},
+    "population": {"shuffle"},
+    "audit": {"sample"},
+    "cli": {"demo", "report"},
+    "demo": {"report"},
+    "__main__": {"cli", "demo", "report"},
+}
+
+FIRST_OPTIONAL_LAYER = 7
+CORE = {"numpy", "scipy", "numba", "llvmlite"} | sys.stdlib_module_names
+UNSAFE_MODULES = {"pickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
+
+SOURCES = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.rglob("*.py"))}
+
+
+def test_there_is_something_to_check() -> None:
+    assert SOURCES
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_source_keeps_the_rules(name: str) -> None:
+    problems = violations(name, SOURCES[name].read_text(encoding="utf-8"))
+    assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "complaint"),
+    [
+        (
+            "walk.py",
+            "from gumbelrace.solvers import Race",
+            "walk (layer 1) imports solvers (layer 3)",
+        ),
+        ("walk.py", "import gumbelrace.solvers.race", "imports solvers"),
+        ("walk.py", "def f():\n    from .sample import sample", "imports sample"),
+        ("solvers/race.py", "from ..best import best", "imports best"),
+        ("solvers/__init__.py", "from ..chain import run", "imports chain"),
+        ("solvers/race.py", "from gumbelrace import chain", "imports chain"),
+        ("solvers/race.py", "from .. import control_variates", "imports control_variates"),
+        ("shuffle.py", "from gumbelrace.population import table", "imports population"),
+        ("sample.py", "from gumbelrace.audit import audit", "imports audit"),
+        ("models/arch.py", "from gumbelrace.solvers import Exact", "imports solvers"),
+        ("kernels/gibbs.py", "from gumbelrace.models import potts", "imports models"),
+        ("best.py", "import gumbelrace as gr", "package root"),
+        ("best.py", "from gumbelrace import Exact", "package root"),
+        ("best.py", "from . import Exact", "package root"),
+        ("best.py", "from . import Exact, Race, walk", "package root"),
+        ("errors.py", "from gumbelrace.jit import kernel", "imports jit"),
+        ("best.py", "from .nowhere import x", "add nowhere to LAYERS"),
+        ("new.py", "", "add new to LAYERS"),
+        ("new/part.py", "", "add new to LAYERS"),
+        ("chain.py", "import arviz", "arviz is not a core dependency"),
+        ("chain.py", "try:\n    import rich.progress\nexcept ImportError:\n    pass", "rich"),
+        ("__init__.py", "import matplotlib.pyplot as plt", "matplotlib"),
+        ("chain.py", "import pickle", "pickle"),
+        ("integrations/ray.py", "def f():\n    from cloudpickle import dumps", "cloudpickle"),
+        ("chain.py", "x = eval('1')", "eval()"),
+        ("cli.py", "exec('x = 1')", "exec()"),
+        ("chain.py", "np.load(path, allow_pickle=True)", "allow_pickle"),
+    ],
+)
+def test_checker_finds_a_violation(name: str, source: str, complaint: str) -> None:
+    problems = violations(name, source)
+    assert len(problems) == 1
+    assert complaint in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("__init__.py", "from gumbelrace.sample import sample\nfrom .chain import run"),
+        (
+            "solvers/race.py",
+            "from gumbelrace.bounds.normal import Normal\nfrom .outcome import Outcome",
+        ),
+        ("solvers/race.py", "from gumbelrace import walk\nfrom .. import errors"),
+        ("solvers/__init__.py", "from .race import Race\nfrom ..population import Table"),
+        ("population/table.py", "from gumbelrace.shuffle import blocks"),
+        ("audit.py", "from gumbelrace.sample import sample"),
+        ("models/arch.py", "from gumbelrace.population import compiled\nfrom .base import Model"),
+        ("experiments/toy.py", "from gumbelrace.models import synthetic"),
+        ("__main__.py", "from gumbelrace.demo import main"),
+        ("walk.py", "import math\nimport numpy as np\nfrom scipy.special import ndtr"),
+        ("chain.py", "def to_arviz():\n    import arviz_base"),
+        ("chain.py", "if TYPE_CHECKING:\n    from xarray import DataTree"),
+        ("report/page.py", "import matplotlib.pyplot as plt"),
+        ("chain.py", "np.load(path, allow_pickle=False)\nmodel.eval()"),
+    ],
+)
+def test_checker_lets_the_rest_pass(name: str, source: str) -> None:
+    assert violations(name, source) == []
+
+
+def violations(name: str, source: str) -> list[str]:
+    """Say what is wrong with a file, `name` being its path below the package."""
+    unit = Path(name).parts[0].removesuffix(".py")
+    if unit not in LAYERS and unit != "__init__":
+        return [f"{name}: add {unit} to LAYERS in tests/test_layers.py"]
+    tree = ast.parse(source)
+    found = [*layer_violations(name, unit, tree), *unsafe_calls(tree)]
+    found += [(line, f"imports {m}") for line, m in imports(name, tree) if top(m) in UNSAFE_MODULES]
+    if LAYERS.get(unit, 0) < FIRST_OPTIONAL_LAYER:
+        found += optional_imports(name, tree)
+    return [f"{name}:{line}: {complaint}" for line, complaint in sorted(found)]
+
+
+def layer_violations(name: str, unit: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for line, module in imports(name, tree):
+        if top(module) != PACKAGE:
+            continue
+        target = module.split(".")[1] if "." in module else ""
+        if target == "":
+            yield (
+                line,
+                "imports from the package root: import from the module that defines the name",
+            )
+        elif target not in LAYERS:
+            yield line, f"imports an unknown module: add {target} to LAYERS in tests/test_layers.py"
+        elif not may_import(unit, target):
+            yield line, f"{unit} (layer {LAYERS[unit]}) imports {target} (layer {LAYERS[target]})"
+
+
+def may_import(unit: str, target: str) -> bool:
+    if unit in ("__init__", target):
+        return True
+    if unit == "models":
+        return LAYERS[target] <= HIGHEST_FOR_MODELS
+    return LAYERS[target] < LAYERS[unit] or target in WITHIN_LAYER.get(unit, ())
+
+
+def optional_imports(name: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for line, module in imports(name, tree, when_imported=True):
+        if top(module) not in CORE | {PACKAGE}:
+            yield (
+                line,
+                f"{top(module)} is not a core dependency: import it in the function that uses it",
+            )
+
+
+def unsafe_calls(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="eval" | "exec" as function)):
+                yield node.lineno, f"calls {function}()"
+            case ast.keyword(arg="allow_pickle", value=value):
+                if not (isinstance(value, ast.Constant) and value.value is False):
+                    yield node.lineno, "sets allow_pickle"
+
+
+def imports(name: str, tree: ast.Module, when_imported: bool = False) -> Iterator[tuple[int, str]]:
+    """Yield the line and absolute module of each import; `when_imported` skips those in functions.
+
+    `from gumbelrace import x` is `gumbelrace.x` if x is a module, `gumbelrace` if x is a name.
+    """
+    parents = [PACKAGE, *Path(name).parts[:-1]]
+    for node in statements(tree) if when_imported else ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            start = parents[: len(parents) + 1 - node.level] if node.level else []
+            module = ".".join([*start, *filter(None, [node.module])])
+            submodules = [a.name for a in node.names if module == PACKAGE and a.name in LAYERS]
+            if len(submodules) < len(node.names):
+                yield node.lineno, module
+            for submodule in submodules:
+                yield node.lineno, f"{module}.{submodule}"
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Walk what runs when the module is imported: not functions, not `if TYPE_CHECKING`."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            continue
+        yield child
+        yield from statements(child)
+
+
+def top(module: str) -> str:
+    return module.split(".")[0]
