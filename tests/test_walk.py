@@ -127,9 +127,7 @@ def test_two_looks_have_a_closed_form(pi, bound):
 
 @READINGS
 @pytest.mark.parametrize("delta", [0.01, 0.1, 0.4])
-def test_sampling_without_replacement_crosses_with_probability_delta(
-    sampled_walks, delta, two_sided
-):
+def test_sampling_without_replacement_crosses_with_probability_delta(sampled_walks, delta, two_sided):
     """Claim: means of rows read without replacement cross B with probability delta.
 
     Oracle: 20,000 shuffles of 640 normal scores, seed 20160619, binomial tails, false-alarm rate

@@ -1,4 +1,4 @@
-"""Which arm has the highest sum of rewards?"""
+"""The solver alone: which arm has the highest sum of rewards."""
 
 import numpy as np
 from numpy.typing import ArrayLike

@@ -28,7 +28,13 @@ FAST = {"reassoc", "contract", "nsz"}
 
 OPTIONS = {"error_model": "numpy", "fastmath": FAST}
 # Parts of a kernel own no arrays: without reference counts (which are atomic) they cost half as much.
-PART = {**OPTIONS, "forceinline": True, "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+PART = {
+    **OPTIONS,
+    "forceinline": True,
+    "_nrt": False,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
 
 
 def kernel(function: Function) -> Function:
@@ -133,7 +139,7 @@ def below(bits: Bits, bound: int) -> int:
         least = (np.uint64(1) << half) % n
         while (product & mask) < least:
             product = (call_next_uint64(bits.next_uint64, bits.state) >> half) * n
-    return np.int64(product >> half)
+    return int(product >> half)
 
 
 class Packed(NamedTuple):

@@ -160,9 +160,7 @@ def checked_prior(log_prior: ArrayLike | None, arms: int) -> Floats:
     return prior
 
 
-def _draws(
-    population: Population, promise: Promise, found: list[Results], single: bool
-) -> Draws:
+def _draws(population: Population, promise: Promise, found: list[Results], single: bool) -> Draws:
     arms, evaluations, looks, exhausted = (
         np.concatenate(parts) if parts else np.zeros(0, np.int64)
         for parts in ([getattr(part, name) for part in found] for name in Results._fields)

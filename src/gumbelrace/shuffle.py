@@ -40,7 +40,7 @@ class Stream(NamedTuple):
 
     block: int
     order: NDArray[np.int32]  # the row at each position; empty: the position is the row
-    index: NDArray[np.int32]  # block numbers, those before cursor[TAKEN] in the order taken
+    blocks: NDArray[np.int32]  # block numbers, those before cursor[TAKEN] in the order taken
     swaps: NDArray[np.int32]  # what to undo
     cursor: NDArray[np.int64]  # blocks taken; next position and end of the open block
     seen: NDArray[np.uint8]  # scratch, zero between draws: what is not to be read again
@@ -60,12 +60,12 @@ def next_run(stream: Stream, bits: Bits, size: int, most: int) -> tuple[int, int
 
 @part
 def _open_block(stream: Stream, bits: Bits, size: int) -> None:
-    index, k = stream.index, stream.cursor[TAKEN]
-    other = k + below(bits, len(index) - k)
-    index[k], index[other] = index[other], index[k]
+    blocks, k = stream.blocks, stream.cursor[TAKEN]
+    other = k + below(bits, len(blocks) - k)
+    blocks[k], blocks[other] = blocks[other], blocks[k]
     stream.swaps[k] = other
     stream.cursor[TAKEN] = k + 1
-    stream.cursor[NEXT] = np.int64(index[k]) * stream.block
+    stream.cursor[NEXT] = np.int64(blocks[k]) * stream.block
     stream.cursor[END] = min(stream.cursor[NEXT] + stream.block, size)
 
 
@@ -89,7 +89,7 @@ def rewind(stream: Stream) -> None:
     """Undo every swap: the stream is as new."""
     for k in range(stream.cursor[TAKEN] - 1, -1, -1):
         other = stream.swaps[k]
-        stream.index[k], stream.index[other] = stream.index[other], stream.index[k]
+        stream.blocks[k], stream.blocks[other] = stream.blocks[other], stream.blocks[k]
     stream.cursor[TAKEN] = stream.cursor[NEXT] = stream.cursor[END] = 0
 
 
@@ -97,10 +97,10 @@ def rewind(stream: Stream) -> None:
 def mark_rows(stream: Stream, size: int, mark: int) -> None:
     """Set `seen` of every row taken so far to `mark`."""
     for k in range(stream.cursor[TAKEN]):
-        first = np.int64(stream.index[k]) * stream.block
+        first = int(stream.blocks[k]) * stream.block
         last = min(first + stream.block, size)
         if k == stream.cursor[TAKEN] - 1:
-            last = stream.cursor[NEXT]
+            last = int(stream.cursor[NEXT])
         for position in range(first, last):
             row = stream.order[position] if len(stream.order) else position
             stream.seen[row] = mark
@@ -120,13 +120,13 @@ def unseen_rows(stream: Stream, first: int, last: int, rows: NDArray[np.int64]) 
 def mark_blocks(stream: Stream, mark: int) -> None:
     """Set `seen` of every block taken so far, by its number, to `mark`."""
     for k in range(stream.cursor[TAKEN]):
-        stream.seen[stream.index[k]] = mark
+        stream.seen[stream.blocks[k]] = mark
 
 
 @part
 def unseen_run(stream: Stream, start: int) -> tuple[int, int]:
     """Find the first run of unseen blocks from block `start` on: its first and last + 1."""
-    blocks, first = len(stream.index), start
+    blocks, first = len(stream.blocks), start
     while first < blocks and stream.seen[first]:
         first += 1
     last = first
@@ -215,24 +215,22 @@ class Streams(NamedTuple):
     """A random order of single rows for each arm, independent of the other arms' (see `Stream`)."""
 
     starts: NDArray[np.int64]  # arm i has the entries from starts[i] to starts[i + 1]
-    index: NDArray[np.int32]
+    rows: NDArray[np.int32]
     swaps: NDArray[np.int32]
     taken: NDArray[np.int64]
 
 
 @part
-def take_from(
-    streams: Streams, bits: Bits, arm: int, rows: NDArray[np.int64], count: int
-) -> None:
+def take_from(streams: Streams, bits: Bits, arm: int, rows: NDArray[np.int64], count: int) -> None:
     """Put the next `count` rows of the random order of `arm` into `rows`."""
     stop = streams.starts[arm + 1]
     for i in range(count):
         k = streams.starts[arm] + streams.taken[arm]
         other = k + below(bits, stop - k)
-        streams.index[k], streams.index[other] = streams.index[other], streams.index[k]
+        streams.rows[k], streams.rows[other] = streams.rows[other], streams.rows[k]
         streams.swaps[k] = other
         streams.taken[arm] += 1
-        rows[i] = streams.index[k]
+        rows[i] = streams.rows[k]
 
 
 @part
@@ -242,7 +240,7 @@ def rewind_all(streams: Streams) -> None:
         first = streams.starts[arm]
         for k in range(first + streams.taken[arm] - 1, first - 1, -1):
             other = streams.swaps[k]
-            streams.index[k], streams.index[other] = streams.index[other], streams.index[k]
+            streams.rows[k], streams.rows[other] = streams.rows[other], streams.rows[k]
         streams.taken[arm] = 0
 
 

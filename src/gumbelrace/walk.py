@@ -20,7 +20,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri_exp
 
 from gumbelrace.errors import InvalidArgument
@@ -109,6 +108,8 @@ def _check_fraction(first_fraction: float) -> None:
 @lru_cache(maxsize=4096)
 def _invert(delta: float, first_fraction: float, two_sided: bool) -> float:
     """Solve E(B) = delta between the bound of one look and the union bound over all looks."""
+    from scipy.optimize import brentq  # half of our import time, and only few calls need it
+
     r = _correlations(first_fraction)
     log_delta = np.log(delta)
     high = -ndtri_exp(log_delta - np.log1p(r.size))

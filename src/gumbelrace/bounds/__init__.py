@@ -1,0 +1,1 @@
+"""Bounds on the error of an estimated mean: a formula and its ingredients."""

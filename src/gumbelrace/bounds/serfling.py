@@ -35,6 +35,8 @@ class Serfling(Bound):
         looks = np.maximum(looks, 1.0)
         log_term = np.log(5.0 * max(len(looks), 1) / delta)
         rho = np.where(
-            looks <= size / 2, 1.0 - (looks - 1.0) / size, (1.0 - looks / size) * (1.0 + 1.0 / looks)
+            looks <= size / 2,
+            1.0 - (looks - 1.0) / size,
+            (1.0 - looks / size) * (1.0 + 1.0 / looks),
         )
         return Coefficients(np.sqrt(2.0 * rho * log_term / looks), KAPPA * log_term / looks)

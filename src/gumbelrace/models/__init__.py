@@ -1,0 +1,1 @@
+"""Models: log factors and priors, knowing nothing of solvers and kernels."""

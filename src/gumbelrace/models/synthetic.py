@@ -18,7 +18,7 @@ def normalised(
     scale : float
         Wanted standard deviation σ: the smaller, the easier.
     """
-    centred = rewards - rewards.mean(axis=0)
+    centred: NDArray[np.float64] = rewards - rewards.mean(axis=0)
     centred *= scale / rewards.std(axis=0)
     centred += (log_p / len(rewards)) - centred.mean(axis=0)
     return centred

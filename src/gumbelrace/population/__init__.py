@@ -1,0 +1,1 @@
+"""Finite populations of rewards, and how compiled code reads them."""

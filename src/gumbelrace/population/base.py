@@ -234,8 +234,7 @@ def checked_range(reward_range: tuple[ArrayLike, ArrayLike] | None, arms: int) -
         return None
     try:
         low, high = (
-            np.array(np.broadcast_to(np.asarray(side, np.float64), (arms,)))
-            for side in reward_range
+            np.array(np.broadcast_to(np.asarray(side, np.float64), (arms,))) for side in reward_range
         )
     except (TypeError, ValueError) as error:
         raise ShapeMismatch(

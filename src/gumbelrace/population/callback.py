@@ -52,9 +52,10 @@ class Callback:
 
 
 def _words(address: int, count: int) -> NDArray[np.int64]:
-    return np.frombuffer((_WORD * count).from_address(address), np.int64).copy()
+    memory: Any = (_WORD * count).from_address(address)
+    return np.frombuffer(memory, np.int64).copy()
 
 
 def _block(address: int, arms: int, n_rows: int, stride: int) -> NDArray[np.float64]:
-    memory = (ctypes.c_double * ((arms - 1) * stride + n_rows)).from_address(address)
+    memory: Any = (ctypes.c_double * ((arms - 1) * stride + n_rows)).from_address(address)
     return np.ndarray((arms, n_rows), np.float64, buffer=memory, strides=(8 * stride, 8))

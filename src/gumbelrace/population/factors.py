@@ -55,9 +55,7 @@ def factors(
     (1, True)
     """
     if not callable(log_factors):
-        raise InvalidArgument(
-            "log_factors is not callable; give a function log_factors(index, arms)"
-        )
+        raise InvalidArgument("log_factors is not callable; give a function log_factors(index, arms)")
     size, arms = checked_count(size, "size"), checked_count(arms, "arms")
     return Factors(log_factors, random_rows(size), arms, checked_range(reward_range, arms))
 
@@ -65,9 +63,7 @@ def factors(
 class Factors(SharedPopulation):
     """Log factors computed by a NumPy function. See `factors`."""
 
-    def __init__(
-        self, log_factors: LogFactors, rows: Rows, arms: int, given: Range | None
-    ) -> None:
+    def __init__(self, log_factors: LogFactors, rows: Rows, arms: int, given: Range | None) -> None:
         super().__init__(rows, arms)
         self.chunk = max(64, CALL // arms)
         self._log_factors, self._range = log_factors, given

@@ -44,17 +44,13 @@ def independent(
     1
     """
     if not callable(log_factors):
-        raise InvalidArgument(
-            "log_factors is not callable; give a function log_factors(index, arm)"
-        )
+        raise InvalidArgument("log_factors is not callable; give a function log_factors(index, arm)")
     counts = np.asarray(sizes)
     if counts.ndim != 1 or len(counts) == 0 or counts.dtype.kind not in "iu":
         raise ShapeMismatch("sizes must be a sequence of integers, one for each arm")
     if counts.min() < 0 or counts.max() > LARGEST:
         raise InvalidArgument(f"sizes must lie between 0 and {LARGEST}; got {counts.min()}")
-    return Independent(
-        log_factors, counts.astype(np.int64), checked_range(reward_range, len(counts))
-    )
+    return Independent(log_factors, counts.astype(np.int64), checked_range(reward_range, len(counts)))
 
 
 class Independent(Population):
@@ -62,9 +58,7 @@ class Independent(Population):
 
     chunk = 4096
 
-    def __init__(
-        self, log_factors: LogFactors, sizes: NDArray[np.int64], given: Range | None
-    ) -> None:
+    def __init__(self, log_factors: LogFactors, sizes: NDArray[np.int64], given: Range | None) -> None:
         super().__init__(sizes)
         self._range = given
         self._callback = Callback(lambda index, arms: _column(log_factors(index, int(arms[0]))))

@@ -17,7 +17,6 @@ from gumbelrace.population.base import (
     Range,
     SharedPopulation,
     checked_range,
-    unlimited,
 )
 from gumbelrace.shuffle import Rows, in_given_order, random_rows
 
@@ -28,7 +27,7 @@ def table(
     rewards: ArrayLike,
     shuffled: bool = False,
     reward_range: tuple[ArrayLike, ArrayLike] | None = None,
-) -> "Table":
+) -> "Table | MappedTable":
     """Make a population of the rewards in an array.
 
     An array in memory is copied once, arm by arm, its rows shuffled; its exact reward range is taken
@@ -80,17 +79,14 @@ class _Array(SharedPopulation):
         low, high = np.full(self.arms, np.inf), np.full(self.arms, -np.inf)
         for first in range(0, self.size, PASS_ROWS):
             part = self._rewards[:, first : first + PASS_ROWS]
+            highest = part.max(axis=1)
+            if not (highest <= LARGEST_REWARD).all():
+                arm = int(np.argmax(~(highest <= LARGEST_REWARD)))
+                row = first + int(np.argmax(~(part[arm] <= LARGEST_REWARD)))
+                self._raise(NOT_A_REWARD, row, arm, low, high)
             np.minimum(low, part.min(axis=1), out=low)
-            np.maximum(high, part.max(axis=1), out=high)
-            self._check_below(part, np.full(self.arms, LARGEST_REWARD), first)
+            np.maximum(high, highest, out=high)
         return low, high
-
-    def _check_below(self, part: NDArray[Any], high: Floats, first: int) -> None:
-        bad = ~(part.max(axis=1) <= high)
-        if bad.any():
-            arm = int(np.argmax(bad))
-            row = first + int(np.argmax(~(part[arm] <= high[arm])))
-            self._raise(NOT_A_REWARD, row, arm, *unlimited(self.arms))
 
 
 class Table(_Array):

@@ -1,0 +1,1 @@
+"""Find the best arm of a finite population."""

@@ -78,9 +78,7 @@ class Solver(ABC):
     def rule(self, population: Population) -> Any:
         """Give the rule of the race (see `engine`, or `separate` for arms with rows of their own)."""
 
-    def best(
-        self, population: Population, offset: ArrayLike | None, rng: np.random.Generator
-    ) -> Outcome:
+    def best(self, population: Population, offset: ArrayLike | None, rng: np.random.Generator) -> Outcome:
         """Find the best arm.
 
         Parameters
@@ -101,9 +99,7 @@ class Solver(ABC):
             bool(found.exhausted[0]),
         )
 
-    def best_each(
-        self, population: Population, offsets: ArrayLike, rng: np.random.Generator
-    ) -> Results:
+    def best_each(self, population: Population, offsets: ArrayLike, rng: np.random.Generator) -> Results:
         """Find the best arm once for each row of `offsets`; return an array of each result."""
         rng = check_generator(rng)
         offsets = checked_offsets(offsets, population.arms)
@@ -127,8 +123,7 @@ class Solver(ABC):
         rule, bits = self.rule(population), bits_of(rng)
         with opened(population, self.needs_range) as (source, order, size, solve):
             for part in parts(len(offsets)):
-                batch = Results(*(result[part] for result in results))
-                solve(rule, source, order, bits, size, offsets[part], batch)
+                solve(rule, source, order, bits, size, offsets[part], part_of(results, part))
                 if source.fault[CODE] != FINE:
                     break
 
@@ -146,8 +141,14 @@ def opened(population: Population, need_range: bool) -> Iterator[tuple[Any, Any,
 
 def new_results(draws: int) -> Results:
     """Make room for the results of `draws` draws."""
-    integers = (np.zeros(draws, np.int64) for _ in range(3))
-    return Results(*integers, np.zeros(draws, np.bool_))
+    arms, evaluations, looks = np.zeros((3, draws), np.int64)
+    return Results(arms, evaluations, looks, np.zeros(draws, np.bool_))
+
+
+def part_of(results: Results, part: slice) -> Results:
+    """Give a view of the results of some of the draws."""
+    arms, evaluations, looks, exhausted = results
+    return Results(arms[part], evaluations[part], looks[part], exhausted[part])
 
 
 def parts(draws: int) -> Iterator[slice]:

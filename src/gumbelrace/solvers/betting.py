@@ -133,7 +133,7 @@ def settle(
     factor, squares = 1.0, 0.0
     for run in range(sample.runs[1], sample.runs[0]):
         first = sample.first[run]
-        for i in range(np.uint64(first), np.uint64(first + sample.count[run])):
+        for i in range(np.uint64(first), np.uint64(first + sample.length[run])):
             z = rewards[r, i] - rewards[j, i]
             factor *= base + stake * z
             squares += (z - mean) * (z - mean)
@@ -164,9 +164,7 @@ def bet_on_all(
 
 
 @part
-def meet(
-    ledger: Ledger, field: Field, sample: Sample, rival: int, arm: int, taken: int
-) -> None:
+def meet(ledger: Ledger, field: Field, sample: Sample, rival: int, arm: int, taken: int) -> None:
     """Change an arm's rival; what the last look shows of the new pair stands for all looks."""
     ledger.rival[arm] = rival
     squares = settle(sample, field, rival, arm, 1.0, 0.0)[1]

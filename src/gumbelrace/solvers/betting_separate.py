@@ -96,9 +96,7 @@ def settle_all(
 
 
 @part
-def bet_on_all(
-    ledger: OwnLedger, source: Source, field: Field, own: Own, sizes: NDArray[np.int64]
-) -> bool:
+def bet_on_all(ledger: OwnLedger, source: Source, field: Field, own: Own, sizes: NDArray[np.int64]) -> bool:
     """Choose every arm's rival and bet; flag arms that cannot be the best, whatever comes."""
     flagged = False
     for a in range(field.tally[ALIVE]):
@@ -141,7 +139,7 @@ def settle(
 
 @part
 def lowest(source: Source, rival: int, arm: int, left_r: int, left_j: int) -> float:
-    """a: the lowest value that Z can take (no rewards left count as nothing, whatever the range)."""
+    """Give a, the lowest value of Z (no rewards left count as nothing, whatever the range)."""
     result = left_r * source.low[rival] if left_r > 0 else 0.0
     return result - left_j * source.high[arm] if left_j > 0 else result
 

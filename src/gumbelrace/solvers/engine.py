@@ -63,7 +63,7 @@ class Sample(NamedTuple):
 
     rewards: Floats
     first: NDArray[np.int64]
-    count: NDArray[np.int64]
+    length: NDArray[np.int64]
     runs: NDArray[np.int64]  # how many runs; the first of the last look
 
 
@@ -176,7 +176,7 @@ def new_field(arms: int) -> Field:
 @maker
 def new_sample(source: Source, stream: Stream) -> Sample:
     """Make room for the runs of a draw; rewards that lie in memory are used where they are."""
-    most = len(stream.index) + 64 if len(source.direct) else 64
+    most = len(stream.blocks) + 64 if len(source.direct) else 64
     rewards = source.direct if len(source.direct) else np.empty((source.arms, 128))
     return Sample(rewards, np.empty(most, np.int64), np.empty(most, np.int64), np.zeros(2, np.int64))
 
@@ -199,7 +199,7 @@ def enlarged(sample: Sample, keeps: bool, taken: int, count: int) -> Sample:
     for arm in range(arms if keeps else 0):
         for i in range(taken):
             larger[arm, i] = sample.rewards[arm, i]
-    return Sample(larger, sample.first, sample.count, sample.runs)
+    return Sample(larger, sample.first, sample.length, sample.runs)
 
 
 @part
@@ -282,10 +282,9 @@ def gather_runs(stream: Stream, bits: Bits, size: int, sample: Sample, count: in
     """Pick `count` more positions where the rewards lie."""
     while count > 0:
         run = sample.runs[0]
-        first, length = next_run(stream, bits, size, count)
-        sample.first[run], sample.count[run] = first, length
+        sample.first[run], sample.length[run] = next_run(stream, bits, size, count)
         sample.runs[0] += 1
-        count -= length
+        count -= sample.length[run]
 
 
 @part
@@ -301,7 +300,7 @@ def gather_rows(
 ) -> bool:
     """Read `count` more rows into the columns after the last run."""
     run, done = sample.runs[0], 0
-    first = sample.first[run - 1] + sample.count[run - 1] if run > 0 else 0
+    first = sample.first[run - 1] + sample.length[run - 1] if run > 0 else 0
     while done < count:
         n = min(source.chunk, count - done)
         take(stream, bits, size, rows, n)
@@ -310,7 +309,7 @@ def gather_rows(
             return False
         field.tally[EVALUATIONS] += got
         done += n
-    sample.first[run], sample.count[run] = first, count
+    sample.first[run], sample.length[run] = first, count
     sample.runs[0] += 1
     return True
 
@@ -320,7 +319,7 @@ def fresh_total(sample: Sample, arm: int) -> float:
     """Sum the rewards of an arm in the last look."""
     result = 0.0
     for run in range(sample.runs[1], sample.runs[0]):
-        result += total(sample.rewards, arm, sample.first[run], sample.count[run])
+        result += total(sample.rewards, arm, sample.first[run], sample.length[run])
     return result
 
 
@@ -329,7 +328,7 @@ def fresh_rows(sample: Sample) -> int:
     """Count the rows of the last look."""
     count = 0
     for run in range(sample.runs[1], sample.runs[0]):
-        count += sample.count[run]
+        count += sample.length[run]
     return count
 
 
@@ -337,9 +336,9 @@ def fresh_rows(sample: Sample) -> int:
 def total(rewards: Floats, arm: int, first: int, count: int) -> float:
     """Sum rewards[arm, first:first + count]."""
     # Unsigned indices cannot count from the end: only then does the loop run in vector registers.
-    arm, result = np.uint64(arm), 0.0
+    j, result = np.uint64(arm), 0.0
     for i in range(np.uint64(first), np.uint64(first + count)):
-        result += rewards[arm, i]
+        result += rewards[j, i]
     return result
 
 
@@ -419,7 +418,7 @@ def scan_runs(source: Source, stream: Stream, size: int, field: Field) -> None:
         scan_run(source, field, stream.cursor[NEXT], stream.cursor[END])
     mark_blocks(stream, 1)
     block = 0
-    while block < len(stream.index):
+    while block < len(stream.blocks):
         first, block = unseen_run(stream, block)
         scan_run(source, field, first * stream.block, min(block * stream.block, size))
     mark_blocks(stream, 0)
@@ -427,6 +426,7 @@ def scan_runs(source: Source, stream: Stream, size: int, field: Field) -> None:
 
 @part
 def scan_run(source: Source, field: Field, first: int, last: int) -> None:
+    """Add up the positions from `first` to before `last`."""
     count = max(last - first, 0)
     field.tally[EVALUATIONS] += count * field.tally[ALIVE]
     for a in range(field.tally[ALIVE]):

@@ -8,7 +8,7 @@ Arms may have different numbers of rewards: what is compared is N_i times the me
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from gumbelrace.population.base import (
     read,
 )
 from gumbelrace.shuffle import Streams, rewind_all, take_from
-from gumbelrace.solvers.base import Promise, Solver, check_delta, parts
+from gumbelrace.solvers.base import Promise, Solver, check_delta, part_of, parts
 from gumbelrace.solvers.engine import Results
 
 
@@ -109,9 +109,7 @@ def pull(pulls: Pulls, source: Source, streams: Streams, bits: Bits, arm: int) -
 
 
 @part
-def update(
-    pulls: Pulls, lil: Lil, scale: float, taken: int, size: int, offset: float, arm: int
-) -> None:
+def update(pulls: Pulls, lil: Lil, scale: float, taken: int, size: int, offset: float, arm: int) -> None:
     """Bring the upper bound of an arm's sum up to date."""
     if taken == size:
         pulls.highest[arm] = pulls.sums[arm] + offset
@@ -185,13 +183,18 @@ class LilUCB(Solver):
         self, population: Population, offsets: Floats, rng: np.random.Generator, results: Results
     ) -> None:
         lil, bits = self.rule(population), bits_of(rng)
-        low, high = population.reward_range or (np.zeros(1), np.zeros(1))
-        scale = float(np.max(population.sizes * (high - low), where=low > -np.inf, initial=0.0)) / 2
+        scale = _scale(population)
         with population.streams() as streams, population.source(need_range=True) as source:
-            for part_of in parts(len(offsets)):
-                batch: Any = Results(*(result[part_of] for result in results))
-                solve_lil(
-                    lil, scale, source, streams, bits, population.sizes, offsets[part_of], batch
-                )
+            for some in parts(len(offsets)):
+                batch = part_of(results, some)
+                solve_lil(lil, scale, source, streams, bits, population.sizes, offsets[some], batch)
                 if source.fault[CODE] != FINE:
                     break
+
+
+def _scale(population: Population) -> float:
+    """Give half the widest range of N_i rewards: the σ of the sums that are compared."""
+    low, high = population.reward_range or (np.zeros(1), np.zeros(1))
+    # An arm that a table shows to be impossible is never read.
+    possible = population.verify | (low > -np.inf)
+    return float(np.max(population.sizes * (high - low), where=possible, initial=0.0)) / 2.0

@@ -1,4 +1,4 @@
-"""The race of arms that have rows of their own: arm i is a population of N_i rewards, sums are compared.
+"""The race of arms with rows of their own: arm i has N_i rewards, and sums are compared.
 
 The loop of `engine` with one stream for each arm. Its rules implement, besides ``engine.prepare``,
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.jit import Bits, kernel, maker, part
-from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source, read
+from gumbelrace.population.base import CODE, IMPOSSIBLE, Floats, Source, read
 from gumbelrace.shuffle import Streams, rewind_all, take_from
 from gumbelrace.solvers.engine import (
     ALIVE,
@@ -173,4 +173,3 @@ def rank_own(field: Field, own: Own, sizes: NDArray[np.int64]) -> None:
     """Find the leader and the runner-up; of equals, the arm with the lower number leads."""
     for a in range(field.tally[ALIVE]):
         place(field, a, estimate_own(field, own, sizes, field.arms[a]))
-
