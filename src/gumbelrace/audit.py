@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its parts load when first used
 from numpy.typing import ArrayLike
-from scipy.special import betaincinv
 
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.jit import check_generator
@@ -137,6 +137,7 @@ def clopper_pearson(errors: int, draws: int, confidence: float) -> tuple[float, 
     (0.0, 0.0362)
     """
     tail = (1.0 - confidence) / 2.0
-    low = betaincinv(errors, draws - errors + 1, tail) if errors > 0 else 0.0
-    high = betaincinv(errors + 1, draws - errors, 1.0 - tail) if errors < draws else 1.0
+    quantile = scipy.special.betaincinv
+    low = quantile(errors, draws - errors + 1, tail) if errors > 0 else 0.0
+    high = quantile(errors + 1, draws - errors, 1.0 - tail) if errors < draws else 1.0
     return float(low), float(high)

@@ -15,7 +15,6 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument, InvalidGenerator
@@ -209,6 +208,8 @@ def _item(context: Any, builder: Any, words: _Words, part: Any) -> Any:
     if not isinstance(part, types.Array):
         pointer = builder.inttoptr(address, context.get_data_type(part).as_pointer())
         return context.unpack_value(builder, part, pointer)
+    from numba.np.arrayobj import populate_array  # numba loads it when it first compiles
+
     array = context.make_array(part)(context, builder)
     populate_array(
         array,

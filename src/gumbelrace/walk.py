@@ -19,8 +19,8 @@ so tiny probabilities keep their relative accuracy, which one minus the survival
 from functools import lru_cache
 
 import numpy as np
+import scipy  # its parts load when first used: they would be half of our import time
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri_exp
 
 from gumbelrace.errors import InvalidArgument
 
@@ -108,16 +108,14 @@ def _check_fraction(first_fraction: float) -> None:
 @lru_cache(maxsize=4096)
 def _invert(delta: float, first_fraction: float, two_sided: bool) -> float:
     """Solve E(B) = delta between the bound of one look and the union bound over all looks."""
-    from scipy.optimize import brentq  # half of our import time, and only few calls need it
-
     r = _correlations(first_fraction)
     log_delta = np.log(delta)
-    high = -ndtri_exp(log_delta - np.log1p(r.size))
+    high = -scipy.special.ndtri_exp(log_delta - np.log1p(r.size))
     # The union bound is exact for one look, and for a delta so small that no walk crosses twice.
     if r.size == 0 or delta < 1e-100:
         return float(high)
     # The margin outweighs rounding where a limit is itself the answer; two-sided E(0) is 0.5.
-    low = max(-ndtri_exp(log_delta) - 1e-6, 0.0 if two_sided else -np.inf)
+    low = max(-scipy.special.ndtri_exp(log_delta) - 1e-6, 0.0 if two_sided else -np.inf)
     log_odds = log_delta - np.log1p(-delta)
 
     def excess(bound: float) -> float:
@@ -125,7 +123,7 @@ def _invert(delta: float, first_fraction: float, two_sided: bool) -> float:
         # Surviving a thousand looks below a low bound underflows.
         return float(np.log(up / max(other, 1e-300)) - log_odds)
 
-    return float(brentq(excess, low, high + 1e-6, xtol=1e-10))
+    return float(scipy.optimize.brentq(excess, low, high + 1e-6, xtol=1e-10))
 
 
 def _correlations(first_fraction: float) -> Array:
@@ -143,10 +141,10 @@ def _exits(bound: float, r: Array, two_sided: bool) -> tuple[float, float]:
     """
     x, weight = _nodes(bound, two_sided)
     inside = weight * _density(x)
-    up = ndtr(-bound)
+    up = scipy.special.ndtr(-bound)
     for r_t in r:
         s_t = np.sqrt(1.0 - r_t * r_t)
-        up += inside @ ndtr((r_t * x - bound) / s_t)
+        up += inside @ scipy.special.ndtr((r_t * x - bound) / s_t)
         inside = weight * (_density((x[:, None] - r_t * x) / s_t) @ inside) / s_t
     down = up if two_sided else 0.0
     return float(up), float(down + inside.sum())

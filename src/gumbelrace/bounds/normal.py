@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its parts load when first used
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from gumbelrace.bounds.base import Bound, Coefficients, Floats
 from gumbelrace.walk import b_normal
@@ -36,7 +36,7 @@ class Normal(Bound):
 
     def any_schedule(self, delta: float, looks: Floats, sizes: Floats) -> Coefficients:
         """Give the same with B = Φ⁻¹(1 - δ/looks), a union bound (paper, Eq. 12)."""
-        return _scaled(float(-ndtri(delta / max(len(looks), 1))), looks, sizes)
+        return _scaled(float(-scipy.special.ndtri(delta / max(len(looks), 1))), looks, sizes)
 
 
 def _scaled(level: float, looks: Floats, sizes: Floats | np.float64) -> Coefficients:

@@ -138,8 +138,9 @@ def solve(
             count = next_look(rule, taken, size)
             if count == 0:
                 break
-            if not has_room(source, sample, rule.keeps, taken, count):
-                sample = enlarged(sample, rule.keeps, taken, count)
+            open_look(sample, rule.keeps)
+            if not has_room(source, sample, count):
+                sample = enlarged(sample, count)
             if not gather(source, stream, bits, size, field, sample, rows, count):
                 return
             taken += count
@@ -182,22 +183,33 @@ def new_sample(source: Source, stream: Stream) -> Sample:
 
 
 @part
-def has_room(source: Source, sample: Sample, keeps: bool, taken: int, count: int) -> bool:
-    """Open a new look, without the earlier runs unless they are kept; say if its rows fit."""
+def open_look(sample: Sample, keeps: bool) -> None:
+    """Begin a new look, forgetting the runs before it unless they are kept."""
     if not keeps:
         sample.runs[0] = 0
     sample.runs[1] = sample.runs[0]
-    needed = count + (taken if keeps else 0)
-    return len(source.direct) > 0 or needed <= sample.rewards.shape[1]
+
+
+@part
+def columns(sample: Sample) -> int:
+    """Count the columns in use, where rewards are copied: runs then follow one another."""
+    last = sample.runs[0] - 1
+    return sample.first[last] + sample.length[last] if last >= 0 else 0
+
+
+@part
+def has_room(source: Source, sample: Sample, count: int) -> bool:
+    """Whether `count` more columns fit."""
+    return len(source.direct) > 0 or columns(sample) + count <= sample.rewards.shape[1]
 
 
 @maker
-def enlarged(sample: Sample, keeps: bool, taken: int, count: int) -> Sample:
-    """Give a sample with room for `count` more columns, with the earlier ones if they are kept."""
-    arms = len(sample.rewards)
-    larger = np.empty((arms, 2 * (taken + count) if keeps else count))
-    for arm in range(arms if keeps else 0):
-        for i in range(taken):
+def enlarged(sample: Sample, count: int) -> Sample:
+    """Give a sample with room for `count` more columns, twice over."""
+    arms, used = len(sample.rewards), columns(sample)
+    larger = np.empty((arms, 2 * (used + count)))
+    for arm in range(arms):
+        for i in range(used):
             larger[arm, i] = sample.rewards[arm, i]
     return Sample(larger, sample.first, sample.length, sample.runs)
 
@@ -265,11 +277,11 @@ def gather(
         field.tally[EVALUATIONS] += count * field.tally[ALIVE]
     elif not gather_rows(source, stream, bits, size, field, sample, rows, count):
         return False
-    if field.tally[LOOKS] == 0:
-        field.shift[0] = fresh_total(sample, field.arms[0]) / count
-    field.tally[LOOKS] += 1
     if source.verify:
         drop_ruled_out(field, source)
+    if field.tally[LOOKS] == 0 and field.tally[ALIVE] > 0:
+        field.shift[0] = fresh_total(sample, field.arms[0]) / count
+    field.tally[LOOKS] += 1
     for a in range(field.tally[ALIVE]):
         arm = field.arms[a]
         field.fresh[arm] = fresh_total(sample, arm) - count * field.shift[0]
@@ -299,8 +311,7 @@ def gather_rows(
     count: int,
 ) -> bool:
     """Read `count` more rows into the columns after the last run."""
-    run, done = sample.runs[0], 0
-    first = sample.first[run - 1] + sample.length[run - 1] if run > 0 else 0
+    run, first, done = sample.runs[0], columns(sample), 0
     while done < count:
         n = min(source.chunk, count - done)
         take(stream, bits, size, rows, n)
