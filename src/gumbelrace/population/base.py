@@ -87,18 +87,31 @@ def _verify(
     column: int,
 ) -> bool:
     for a in range(n_arms):
-        arm = arms[a]
+        arm, allowed, impossible = np.uint64(arms[a]), 0, 0
         low, high = source.low[arm], source.high[arm]
-        for i in range(n_rows):
-            reward = out[arm, column + i]
-            if not (low <= reward <= high):
-                valid = reward < np.inf  # neither NaN nor +inf
-                source.fault[CODE] = OUT_OF_RANGE if valid else NOT_A_REWARD
-                source.fault[ROW], source.fault[ARM] = rows[i], arm
-                return False
-            if reward == -np.inf:
-                source.ruled_out[arm] = 1
+        # Counting runs in vector registers; looking for the culprit need not be fast.
+        for i in range(np.uint64(column), np.uint64(column + n_rows)):
+            allowed += (out[arm, i] >= low) & (out[arm, i] <= high)
+            impossible += out[arm, i] == -np.inf
+        if allowed < n_rows:
+            return _blame(source, rows, n_rows, arms[a], out, column)
+        source.ruled_out[arm] |= impossible > 0
     return True
+
+
+@part
+def _blame(
+    source: Source, rows: NDArray[np.int64], n_rows: int, arm: int, out: Floats, column: int
+) -> bool:
+    """Note the first reward of an arm that is not allowed."""
+    for i in range(n_rows):
+        reward = out[arm, column + i]
+        if not (source.low[arm] <= reward <= source.high[arm]):
+            valid = reward < np.inf  # neither NaN nor +inf
+            source.fault[CODE] = OUT_OF_RANGE if valid else NOT_A_REWARD
+            source.fault[ROW], source.fault[ARM] = rows[i], arm
+            return False
+    return False
 
 
 class Population(ABC):

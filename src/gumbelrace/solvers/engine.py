@@ -124,7 +124,7 @@ def solve(
     results: Results,
 ) -> None:
     """Find the best arm once for each row of `offsets`."""
-    field, sample = new_field(source.arms), new_sample(source, stream)
+    field, sample = new_field(source.arms), new_sample(source)
     rows, block = np.empty(source.chunk, np.int64), np.empty((source.arms, source.chunk))
     work = prepare(rule, source)
     for draw in range(len(offsets)):
@@ -139,8 +139,8 @@ def solve(
             if count == 0:
                 break
             open_look(sample, rule.keeps)
-            if not has_room(source, sample, count):
-                sample = enlarged(sample, count)
+            if not has_room(source, sample, stream, count):
+                sample = enlarged(source, sample, stream, count)
             if not gather(source, stream, bits, size, field, sample, rows, count):
                 return
             taken += count
@@ -175,11 +175,10 @@ def new_field(arms: int) -> Field:
 
 
 @maker
-def new_sample(source: Source, stream: Stream) -> Sample:
-    """Make room for the runs of a draw; rewards that lie in memory are used where they are."""
-    most = len(stream.blocks) + 64 if len(source.direct) else 64
+def new_sample(source: Source) -> Sample:
+    """Make room for a few runs; rewards that lie in memory are used where they are."""
     rewards = source.direct if len(source.direct) else np.empty((source.arms, 128))
-    return Sample(rewards, np.empty(most, np.int64), np.empty(most, np.int64), np.zeros(2, np.int64))
+    return Sample(rewards, np.empty(64, np.int64), np.empty(64, np.int64), np.zeros(2, np.int64))
 
 
 @part
@@ -198,20 +197,34 @@ def columns(sample: Sample) -> int:
 
 
 @part
-def has_room(source: Source, sample: Sample, count: int) -> bool:
-    """Whether `count` more columns fit."""
-    return len(source.direct) > 0 or columns(sample) + count <= sample.rewards.shape[1]
+def runs_after(source: Source, sample: Sample, stream: Stream, count: int) -> int:
+    """Bound the number of runs after `count` more rows: one copied run, or a run for each block."""
+    return sample.runs[0] + (count // stream.block + 2 if len(source.direct) else 1)
+
+
+@part
+def has_room(source: Source, sample: Sample, stream: Stream, count: int) -> bool:
+    """Whether `count` more rows fit."""
+    copied = len(source.direct) == 0
+    fits = not copied or columns(sample) + count <= sample.rewards.shape[1]
+    return fits and runs_after(source, sample, stream, count) <= len(sample.first)
 
 
 @maker
-def enlarged(sample: Sample, count: int) -> Sample:
-    """Give a sample with room for `count` more columns, twice over."""
-    arms, used = len(sample.rewards), columns(sample)
-    larger = np.empty((arms, 2 * (used + count)))
-    for arm in range(arms):
+def enlarged(source: Source, sample: Sample, stream: Stream, count: int) -> Sample:
+    """Give a sample with room for `count` more rows, and what is in it now."""
+    runs = max(runs_after(source, sample, stream, count), 2 * len(sample.first))
+    first, length = np.empty(runs, np.int64), np.empty(runs, np.int64)
+    for run in range(sample.runs[0]):
+        first[run], length[run] = sample.first[run], sample.length[run]
+    if len(source.direct):
+        return Sample(source.direct, first, length, sample.runs)
+    used = columns(sample)
+    rewards = np.empty((source.arms, max(used + count, 2 * sample.rewards.shape[1])))
+    for arm in range(source.arms):
         for i in range(used):
-            larger[arm, i] = sample.rewards[arm, i]
-    return Sample(larger, sample.first, sample.length, sample.runs)
+            rewards[arm, i] = sample.rewards[arm, i]
+    return Sample(rewards, first, length, sample.runs)
 
 
 @part
