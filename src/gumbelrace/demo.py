@@ -1,7 +1,7 @@
 """A small demonstration: what each solver reads, how often it errs, and how long it takes.
 
-The problem is the paper's synthetic one (section 5.1): normal rewards, scaled so that their sums are
-log p(X). Every solver draws with the same Gumbel variables, and is checked against the exact sums.
+The problem is the paper's synthetic one (section 5.1): normal rewards, shifted so that their sums
+are log p(X). Every solver draws with the same Gumbel variables, and is checked against these sums.
 """
 
 import time
@@ -39,7 +39,7 @@ CONTENDERS: tuple[tuple[str, Solver, float], ...] = (
 
 INTRODUCTION = """\
 Draws from p(x) over {arms} states, each the product of {size:,} factors (σ={scale:g}).
-The first run compiles the solvers (up to a minute); later runs find them cached.
+The first run compiles the solvers (up to a minute); later runs use the cache.
 """
 EXPLANATION = """
 read: share of the factors read by a draw; errors: draws unlike the exact ones;
@@ -110,7 +110,7 @@ def rows(population: Population, draws: int) -> Iterator[Row]:
 
 
 def seconds_a_draw(population: Population, draws: dict[Solver, int]) -> dict[Solver, float]:
-    """Time batches of draws, the solvers taking turns; the first turn compiles and is not counted."""
+    """Time batches of draws, the solvers taking turns; the first turn compiles and is left out."""
     times: dict[Solver, list[float]] = {solver: [] for solver in draws}
     for _ in range(1 + ROUNDS):
         for solver, count in draws.items():
