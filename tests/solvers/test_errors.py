@@ -1,0 +1,250 @@
+"""What goes wrong is named, by every solver, and leaves the population as good as before."""
+
+import numba
+import numpy as np
+import pytest
+
+import gumbelrace as gr
+from gumbelrace.errors import (
+    FactorFailed,
+    GumbelraceError,
+    InvalidArgument,
+    InvalidGenerator,
+    InvalidReward,
+    NoPossibleArm,
+    RewardOutOfRange,
+    ShapeMismatch,
+    UnknownRange,
+)
+
+SOLVERS = [
+    gr.Exact(),
+    gr.Betting(),
+    gr.Race(),
+    gr.Race(variance=gr.Marginal()),
+    gr.Race(gr.Serfling()),
+    gr.LilUCB(),
+    gr.LilUCB.guaranteed(),
+]
+EVERY_SOLVER = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+REWARDS = np.random.default_rng(1).uniform(size=(200, 3))
+TIED = np.tile(REWARDS[:, :1], 3)  # everything is read
+
+
+def seeded(seed=0):
+    return np.random.default_rng(seed)
+
+
+def factors(rewards, reward_range=None):
+    return gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], *rewards.shape, reward_range)
+
+
+@numba.njit
+def switched(n, arm, rewards, broken):
+    if broken[0] and n == 5:
+        raise ValueError
+    return rewards[n, arm]
+
+
+def test_every_error_is_a_gumbelrace_error():
+    for error in (
+        FactorFailed,
+        InvalidArgument,
+        InvalidGenerator,
+        InvalidReward,
+        NoPossibleArm,
+        RewardOutOfRange,
+        ShapeMismatch,
+        UnknownRange,
+    ):
+        assert issubclass(error, GumbelraceError)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, -0.1, 1.5, np.nan, np.inf, None, "0.05"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        gr.Betting,
+        gr.LilUCB,
+        gr.LilUCB.guaranteed,
+        lambda delta: gr.Race(delta=delta),
+        lambda delta: gr.Race(gr.Serfling(), delta=delta),
+        lambda delta: gr.best(gr.table(REWARDS), delta=delta, rng=seeded()),
+        lambda delta: gr.best(factors(REWARDS), delta=delta, rng=seeded()),
+    ],
+    ids=["Betting", "LilUCB", "guaranteed", "Normal", "Serfling", "best", "best without range"],
+)
+def test_delta_must_be_a_probability(make, delta):
+    with pytest.raises(InvalidArgument, match="delta"):
+        make(delta)
+
+
+@pytest.mark.parametrize("first", [0, 1, -5, 2.5, "50", True])
+def test_first_look_must_be_a_count_of_at_least_two(first):
+    with pytest.raises(InvalidArgument, match="first"):
+        gr.Race(first=first)
+
+
+@pytest.mark.parametrize(
+    "solver", [gr.Betting(), gr.Race(gr.Serfling()), gr.LilUCB(), gr.LilUCB.guaranteed()], ids=repr
+)
+def test_solver_that_needs_a_range_says_so(solver):
+    own = gr.independent(lambda index, arm: REWARDS[index, arm], [200] * 3)
+    for population in [factors(REWARDS), own]:
+        for run in [
+            lambda p=population: solver.best(p, None, seeded()),
+            lambda p=population: gr.sample(p, size=2, solver=solver, rng=seeded()),
+            lambda p=population: gr.audit(p, solver, draws=2, rng=seeded()),
+        ]:
+            with pytest.raises(UnknownRange, match="reward_range"):
+                run()
+
+
+@pytest.mark.parametrize("rng", [None, 0, np.random.RandomState(0), np.random])
+def test_generator_is_asked_for(rng):
+    population = gr.table(REWARDS)
+    for run in [
+        lambda: gr.sample(population, size=2, rng=rng),
+        lambda: gr.sample(population, size=0, rng=rng),
+        lambda: gr.best(population, rng=rng),
+        lambda: gr.audit(population, gr.Exact(), draws=2, rng=rng),
+        *(lambda s=s: s.best(population, None, rng) for s in SOLVERS),
+    ]:
+        with pytest.raises(InvalidGenerator, match="default_rng"):
+            run()
+
+
+@pytest.mark.parametrize(
+    ("prior", "error"),
+    [
+        (np.full(3, -np.inf), NoPossibleArm),
+        ([0.0, 0.0], ShapeMismatch),
+        ([0.0] * 4, ShapeMismatch),
+        (0.0, ShapeMismatch),
+        (np.zeros((1, 3)), ShapeMismatch),
+        ([0.0, np.nan, 0.0], InvalidArgument),
+        ([0.0, np.inf, 0.0], InvalidArgument),
+    ],
+)
+def test_prior_or_offset_is_checked(prior, error):
+    population = gr.table(REWARDS)
+    for run in [
+        lambda: gr.sample(population, prior, size=2, rng=seeded()),
+        lambda: gr.audit(population, gr.Exact(), draws=2, rng=seeded(), log_prior=prior),
+        lambda: gr.best(population, rng=seeded(), offset=prior),
+        *(lambda s=s: s.best(population, prior, seeded()) for s in SOLVERS),
+    ]:
+        with pytest.raises(error):
+            run()
+
+
+@pytest.mark.parametrize("size", [-1, 1.5, "3", True])
+def test_number_of_draws_must_be_a_count(size):
+    with pytest.raises(InvalidArgument, match="size"):
+        gr.sample(gr.table(REWARDS), size=size, rng=seeded())
+
+
+@pytest.mark.parametrize("every", [0, -1, 1.5, "3"])
+def test_reshuffling_must_be_a_count(every):
+    with pytest.raises(InvalidArgument, match="reshuffle_every"):
+        gr.sample(gr.table(REWARDS), size=5, rng=seeded(), reshuffle_every=every)
+    with pytest.raises(InvalidArgument, match="reshuffle_every"):
+        gr.audit(gr.table(REWARDS), gr.Exact(), draws=5, rng=seeded(), reshuffle_every=every)
+
+
+@EVERY_SOLVER
+def test_population_works_after_errors_in_its_function(solver):
+    trouble = []
+
+    def log_factors(index, arms):
+        if trouble:
+            raise trouble[0]
+        return REWARDS[np.ix_(index, arms)]
+
+    population = gr.factors(log_factors, 200, 3, (0.0, 1.0))
+    expected = solver.best(population, None, seeded(2))
+    for error in [LookupError("mine"), KeyboardInterrupt(), SystemExit(3), MemoryError()]:
+        trouble.append(error)
+        with pytest.raises(type(error)) as raised:
+            solver.best(population, None, seeded(2))
+        assert raised.value is error
+        trouble.clear()
+        assert solver.best(population, None, seeded(2)) == expected
+
+
+@EVERY_SOLVER
+def test_error_in_the_middle_of_a_draw_leaves_no_trace(solver):
+    calls = []
+
+    def log_factors(index, arms):
+        calls.append(len(index))
+        if fails and len(calls) == 2:
+            raise LookupError
+        return TIED[np.ix_(index, arms)]
+
+    fails = True
+    population = gr.factors(log_factors, 200, 3, (0.0, 1.0))
+    if solver != gr.Exact():
+        with pytest.raises(LookupError):
+            solver.best(population, None, seeded(2))
+    fails = False
+    assert solver.best(population, None, seeded(2)) == solver.best(
+        factors(TIED, (0.0, 1.0)), None, seeded(2)
+    )
+
+
+@EVERY_SOLVER
+@pytest.mark.parametrize("wrong", ["transposed", "flat", "a number", "one row short", "text"])
+def test_wrong_shape_is_named(solver, wrong):
+    given = {
+        "transposed": lambda index, arms: np.zeros((len(arms), len(index), 1)),
+        "flat": lambda index, arms: np.zeros(len(index) * len(arms)),
+        "a number": lambda index, arms: 0.0,
+        "one row short": lambda index, arms: np.zeros((len(index) - 1, len(arms))),
+        "text": lambda index, arms: "zero",
+    }[wrong]
+    population = gr.factors(given, 200, 3, (0.0, 1.0))
+    with pytest.raises(ValueError if wrong == "text" else ShapeMismatch):
+        solver.best(population, None, seeded())
+
+
+@EVERY_SOLVER
+def test_compiled_factor_fails_and_works_again(solver, monkeypatch):
+    monkeypatch.setattr("sys.unraisablehook", lambda unraisable: None)
+    broken = np.zeros(1, np.bool_)
+    population = gr.compiled(switched, (TIED, broken), 200, 3, (0.0, 1.0))
+    expected = solver.best(population, None, seeded(2))
+    broken[0] = True
+    with pytest.raises(FactorFailed, match="row"):
+        solver.best(population, None, seeded(2))
+    broken[0] = False
+    assert solver.best(population, None, seeded(2)) == expected
+
+
+@EVERY_SOLVER
+@pytest.mark.parametrize(
+    ("bad", "error"),
+    [
+        (np.nan, InvalidReward),
+        (np.inf, InvalidReward),
+        (1.5, RewardOutOfRange),
+        (-np.inf, RewardOutOfRange),
+    ],
+)
+def test_bad_reward_is_named_and_repaired(solver, bad, error):
+    rewards = TIED.copy()
+    population = factors(rewards, (0.0, 1.0))
+    expected = solver.best(population, None, seeded(2))
+    rewards[123, 1] = bad
+    with pytest.raises(error, match="row 123, arm 1 "):
+        solver.best(population, None, seeded(2))
+    rewards[123, 1] = TIED[123, 1]
+    assert solver.best(population, None, seeded(2)) == expected
+
+
+def test_generator_is_free_after_an_error():
+    rng = seeded()
+    with pytest.raises(ZeroDivisionError):
+        gr.Race().best(gr.factors(lambda index, arms: 1 / 0, 200, 3), None, rng)
+    assert rng.bit_generator.lock.acquire(timeout=1)
+    rng.bit_generator.lock.release()

@@ -1,0 +1,148 @@
+"""The audit: errors counted exactly, the Clopper-Pearson interval, and a bad solver caught."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import gumbelrace as gr
+from gumbelrace.audit import clopper_pearson
+from gumbelrace.errors import InvalidArgument
+from gumbelrace.solvers.base import new_results
+
+REWARDS = np.random.default_rng(1).uniform(size=(400, 4), high=0.05)
+
+
+def seeded(seed=0):
+    return np.random.default_rng(seed)
+
+
+class Stubborn(gr.Solver):
+    """Returns always the same arm, reads nothing, and promises an error of at most 0.05."""
+
+    promise = gr.Promise(0.05)
+
+    def __init__(self, arm=0):
+        self.arm = arm
+
+    def rule(self, population):
+        raise NotImplementedError
+
+    def best_each(self, population, offsets, rng):
+        results = new_results(len(offsets))
+        results.arms[:] = self.arm
+        results.evaluations[:] = 7
+        return results
+
+
+class Guess(Stubborn):
+    """Returns any arm."""
+
+    def best_each(self, population, offsets, rng):
+        results = new_results(len(offsets))
+        results.arms[:] = rng.integers(population.arms, size=len(offsets))
+        return results
+
+
+POPULATIONS = {
+    "table": gr.table(REWARDS),
+    "factors": gr.factors(lambda index, arms: REWARDS[np.ix_(index, arms)], 400, 4),
+    "independent": gr.independent(lambda index, arm: REWARDS[index, arm], [400] * 4),
+}
+
+
+@pytest.mark.parametrize("kind", POPULATIONS)
+@pytest.mark.parametrize("arm", [0, 3])
+def test_errors_are_counted(kind, arm):
+    prior = np.array([0.0, -np.inf, 0.7, 0.1])
+    report = gr.audit(POPULATIONS[kind], Stubborn(arm), draws=500, rng=seeded(2), log_prior=prior)
+    values = REWARDS.sum(axis=0) + prior + seeded(2).gumbel(size=(500, 4))
+    assert report.errors == (values.argmax(axis=1) != arm).sum() > 0
+    assert report.draws == 500
+    assert report.fraction == 7 / 1600
+    assert report.interval == clopper_pearson(report.errors, 500, 0.95)
+    assert report.tv_bound == report.interval[1]
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+@pytest.mark.parametrize(("errors", "draws"), [(0, 1), (1, 1), (0, 100), (3, 100), (99, 100), (50, 5000)])
+def test_interval_is_clopper_pearson(errors, draws, confidence):
+    tail = (1 - confidence) / 2
+    low = stats.beta.ppf(tail, errors, draws - errors + 1) if errors else 0.0
+    high = stats.beta.ppf(1 - tail, errors + 1, draws - errors) if errors < draws else 1.0
+    assert clopper_pearson(errors, draws, confidence) == pytest.approx((low, high), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", POPULATIONS)
+def test_exact_makes_no_errors(kind):
+    report = gr.audit(POPULATIONS[kind], gr.Exact(), draws=200, rng=seeded(3))
+    assert (report.errors, report.fraction, report.broken) == (0, 1.0, False)
+    assert report.interval[0] == 0.0
+
+
+def test_a_bad_solver_is_caught():
+    report = gr.audit(POPULATIONS["table"], Guess(), draws=300, rng=seeded(4))
+    assert report.errors > 100
+    assert report.broken
+    assert "broken" in str(report)
+    assert f"{report.errors} errors in 300 draws" in str(report)
+
+
+def test_broken_needs_the_whole_interval_above_delta():
+    def report(errors, draws):
+        interval = clopper_pearson(errors, draws, 0.95)
+        return gr.Audit(errors, draws, interval, 0.95, 0.1, gr.Promise(0.05))
+
+    assert not report(1, 10).broken
+    assert not report(6, 100).broken
+    assert report(12, 100).broken
+    assert "kept" in str(report(1, 10))
+
+
+@pytest.mark.parametrize("kind", POPULATIONS)
+def test_default_promises_are_kept(kind):
+    """1,000 draws: more than 77 errors have a probability of 1e-4 at δ = 0.05."""
+    population = POPULATIONS[kind]
+    solver = gr.Betting() if population.knows_range else gr.Race()
+    report = gr.audit(population, solver, draws=1000, rng=seeded(5))
+    assert report.errors <= 77
+    assert report.promise == solver.promise
+    assert 0.0 < report.fraction <= 1.0
+
+
+def test_fraction_is_that_of_the_solver_alone():
+    report = gr.audit(POPULATIONS["table"], gr.Race(), draws=50, rng=seeded(6))
+    draws = gr.sample(POPULATIONS["table"], size=50, solver=gr.Race(), rng=seeded(6))
+    assert report.fraction == pytest.approx(draws.fraction, rel=1e-12)
+
+
+def test_ties_are_no_errors():
+    """Arms with the same rewards in another order: the sums differ by rounding alone."""
+    rewards = np.column_stack([REWARDS[:, 0], REWARDS[::-1, 0]])
+    population = gr.table(np.tile(rewards, 2))
+    values = np.array([[0.0, 0.0, -50.0, -50.0]])
+
+    class Tied(Stubborn):
+        def best_each(self, population, offsets, rng):
+            offsets[:] = values
+            return super().best_each(population, offsets, rng)
+
+    for arm, errors in [(0, 0), (1, 0), (2, 20)]:
+        assert gr.audit(population, Tied(arm), draws=20, rng=seeded()).errors == errors
+
+
+def test_reshuffling_does_not_change_the_exact_answer():
+    rewards = np.random.default_rng(7).uniform(size=(20_000, 3), high=0.01)
+    report = gr.audit(gr.table(rewards), gr.Exact(), draws=5, rng=seeded(8), reshuffle_every=2)
+    assert report.errors == 0
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, -1.0, np.nan])
+def test_confidence_is_a_probability(confidence):
+    with pytest.raises(InvalidArgument, match="confidence"):
+        gr.audit(POPULATIONS["table"], gr.Exact(), rng=seeded(), confidence=confidence)
+
+
+@pytest.mark.parametrize("draws", [0, -1, 1.5, None])
+def test_draws_are_a_count(draws):
+    with pytest.raises(InvalidArgument, match="draws"):
+        gr.audit(POPULATIONS["table"], gr.Exact(), draws=draws, rng=seeded())

@@ -1,0 +1,58 @@
+"""A second process compiles nothing of ours, and importing the package stays light."""
+
+import os
+import subprocess
+import sys
+
+SCRIPT = """
+import numpy as np
+import gumbelrace as gr
+from gumbelrace.population import table
+from gumbelrace.solvers import engine, exact, lilucb, separate
+
+rng = np.random.default_rng(0)
+rewards = rng.uniform(size=(300, 3))
+population = gr.table(rewards)
+for solver in [gr.Exact(), gr.Betting(), gr.Race(), gr.LilUCB()]:
+    gr.sample(population, size=2, solver=solver, rng=rng)
+gr.audit(population, gr.Exact(), draws=2, rng=rng)
+own = gr.independent(lambda index, arm: rewards[index, arm], [300, 200, 100])
+gr.sample(own, size=2, solver=gr.Race(), rng=rng)
+kernels = [engine.solve, separate.solve_separate, lilucb.solve_lil, exact._totals_shared]
+assert [len(kernel.signatures) for kernel in kernels] == [3, 1, 1, 1]
+print(sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels),
+      sum(sum(kernel.stats.cache_hits.values()) for kernel in kernels),
+      table._reader(population._packed.type).cache_hits)
+"""
+
+HEAVY = ["scipy.stats", "scipy.optimize", "matplotlib", "pandas", "arviz", "jax"]
+
+
+def python(script, **environment):
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | environment,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    return result.stdout.split()
+
+
+def test_kernels_are_compiled_once(tmp_path):
+    """Misses and hits of the kernels, and hits of the table's reader: all compiled, then all found."""
+    cache = str(tmp_path)
+    assert python(SCRIPT, NUMBA_CACHE_DIR=cache) == ["6", "0", "0"]
+    assert python(SCRIPT, NUMBA_CACHE_DIR=cache) == ["0", "6", "1"]
+
+
+def test_import_is_light():
+    loaded = python("import sys, gumbelrace; print(*sys.modules)")
+    assert "gumbelrace" in loaded
+    assert [module for module in HEAVY if module in loaded] == []
+
+
+def test_import_compiles_nothing():
+    counts = "import gumbelrace; from gumbelrace.solvers import engine; print(len(engine.solve.signatures))"
+    assert python(counts) == ["0"]

@@ -1,0 +1,151 @@
+"""Draws: their law, what they report, and how they are batched."""
+
+import re
+import sys
+
+import numpy as np
+import pytest
+from scipy.special import chdtrc, log_softmax, softmax
+
+import gumbelrace as gr
+from gumbelrace.population.factors import Factors
+
+FALSE_ALARM = 1e-4
+SOLVERS = [gr.Exact(), gr.Betting(), gr.Race(), gr.Race(gr.Serfling()), gr.LilUCB()]
+REWARDS = np.random.default_rng(1).uniform(size=(400, 4), high=0.3)
+
+
+def seeded(seed=0):
+    return np.random.default_rng(seed)
+
+
+def factors(size=400, reward_range=None):
+    rewards = np.resize(REWARDS, (size, 4))
+    return gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], size, 4, reward_range)
+
+
+@pytest.mark.parametrize("solver", [None, *SOLVERS], ids=repr)
+def test_no_size_gives_numbers(solver):
+    draw = gr.sample(gr.table(REWARDS), solver=solver, rng=seeded())
+    kinds = [type(draw.arms), type(draw.evaluations), type(draw.looks), type(draw.exhausted)]
+    assert kinds == [int, int, int, bool]
+    many = gr.sample(gr.table(REWARDS), size=1, solver=solver, rng=seeded())
+    assert [draw.arms, draw.evaluations] == [many.arms[0], many.evaluations[0]]
+    assert (draw.fraction, type(draw.fraction)) == (draw.evaluations / 1600, float)
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+def test_sizes_give_arrays(solver):
+    for size in (0, 1, 7, np.int64(3)):
+        draws = gr.sample(gr.table(REWARDS), size=size, solver=solver, rng=seeded())
+        for name, dtype in [("arms", "i8"), ("evaluations", "i8"), ("looks", "i8"), ("exhausted", "?")]:
+            values = getattr(draws, name)
+            assert (values.shape, values.dtype) == ((size,), np.dtype(dtype))
+        if size:
+            assert draws.fraction == pytest.approx(draws.evaluations.sum() / (size * 1600), rel=1e-12)
+        else:
+            assert draws.fraction == 0.0
+
+
+def test_no_draws_leave_the_generator_alone():
+    rng = seeded(5)
+    gr.sample(gr.table(REWARDS), size=0, rng=rng)
+    assert rng.random() == seeded(5).random()
+
+
+@pytest.mark.parametrize("prior", [None, [0.0, 1.0, -1.0, 0.5]])
+def test_draws_follow_the_law(prior):
+    """Exact solver, 40,000 draws: chi-square against the softmax of sums and prior, false alarms 1e-4."""
+    rewards = REWARDS - REWARDS.mean(axis=0) + np.array([0.0, 1.0, 0.5, -1.0]) / 400
+    law = softmax(rewards.sum(axis=0) + (0.0 if prior is None else np.array(prior)))
+    draws = gr.sample(gr.table(rewards), prior, size=40_000, solver=gr.Exact(), rng=seeded(2))
+    counts = np.bincount(draws.arms, minlength=4)
+
+    def p_value(p):
+        return chdtrc(3, ((counts - 40_000 * p) ** 2 / (40_000 * p)).sum())
+
+    assert p_value(law) > FALSE_ALARM
+    assert p_value(softmax(1.1 * log_softmax(law))) < FALSE_ALARM  # a negative control
+
+
+def test_prior_shifts_by_a_constant_change_nothing():
+    population, prior = gr.table(REWARDS), np.array([0.0, 1.0, -np.inf, 0.5])
+    draws = [gr.sample(population, prior + c, size=50, rng=seeded(3)).arms for c in (0.0, 64.0)]
+    np.testing.assert_array_equal(*draws)
+    assert 2 not in draws[0]
+
+
+def test_prior_is_not_changed():
+    prior = np.array([0.0, 1.0, -1.0, 0.5])
+    gr.sample(gr.table(REWARDS), prior, size=5, rng=seeded())
+    assert prior.tolist() == [0.0, 1.0, -1.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("solver", "bound", "words"),
+    [
+        (gr.Exact(), 0.0, "proved"),
+        (gr.Betting(0.02), 0.02, "proved"),
+        (gr.Race(gr.Serfling(), 0.03), 0.03, "proved"),
+        (gr.LilUCB.guaranteed(0.1), 0.1, "proved"),
+        (gr.Race(delta=0.04), 0.04, "assuming that means .* normally distributed"),
+        (gr.LilUCB(0.1), 0.1, "assuming that .* heuristic"),
+    ],
+    ids=repr,
+)
+def test_total_variation_says_what_it_rests_on(solver, bound, words):
+    tv = gr.sample(gr.table(REWARDS), size=1, solver=solver, rng=seeded()).tv_bound
+    assert float(tv) == tv.bound == bound
+    assert tv.proved == (words == "proved") == (tv.assumption is None)
+    assert re.search(words, str(tv))
+    assert f"{bound:g}" in str(tv)
+
+
+def test_default_solver_is_proved_where_it_can_be():
+    assert gr.sample(gr.table(REWARDS), rng=seeded()).tv_bound.proved
+    assert gr.sample(factors(reward_range=(0.0, 0.3)), rng=seeded()).tv_bound.proved
+    assert "normally" in gr.sample(factors(), rng=seeded()).tv_bound.assumption
+
+
+def test_the_same_seed_gives_the_same_draws():
+    first, again, other = (
+        gr.sample(gr.table(REWARDS), size=50, solver=gr.Race(), rng=seeded(s)) for s in (4, 4, 5)
+    )
+    np.testing.assert_array_equal(first.arms, again.arms)
+    np.testing.assert_array_equal(first.evaluations, again.evaluations)
+    assert (first.arms != other.arms).any()
+
+
+@pytest.mark.parametrize(("every", "reshuffles"), [(1, 9), (3, 3), (5, 1), (9, 1), (10, 0), (99, 0)])
+def test_rows_are_reshuffled_after_so_many_draws(monkeypatch, every, reshuffles):
+    made, original = [], Factors.reshuffled
+
+    def counted(self, rng):
+        made.append(original(self, rng))
+        return made[-1]
+
+    monkeypatch.setattr(Factors, "reshuffled", counted)
+    population = factors(20_000)
+    draws = gr.sample(population, size=10, solver=gr.Race(), rng=seeded(6), reshuffle_every=every)
+    assert len(draws.arms) == 10
+    assert len(made) == reshuffles
+    orders = [population.rows.order, *(p.rows.order for p in made)]
+    assert len({tuple(order[:9]) for order in orders}) == len(orders)
+
+
+def test_reshuffled_draws_are_seeded():
+    draws = [
+        gr.sample(factors(20_000), size=6, solver=gr.Race(), rng=seeded(7), reshuffle_every=every)
+        for every in (2, 2, 6, None)
+    ]
+    np.testing.assert_array_equal(draws[0].evaluations, draws[1].evaluations)
+    np.testing.assert_array_equal(draws[2].evaluations, draws[3].evaluations)
+
+
+@pytest.mark.parametrize("held", [1, 8, 24])
+def test_few_gumbel_variables_are_held_at_a_time(monkeypatch, held):
+    """However many are held, exact draws are the same if only Gumbel variables use the generator."""
+    expected = gr.sample(gr.table(REWARDS), size=25, solver=gr.Exact(), rng=seeded(8))
+    monkeypatch.setattr(sys.modules["gumbelrace.sample"], "HELD", held)
+    draws = gr.sample(gr.table(REWARDS), size=25, solver=gr.Exact(), rng=seeded(8))
+    np.testing.assert_array_equal(draws.arms, expected.arms)

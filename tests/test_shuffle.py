@@ -1,0 +1,268 @@
+"""Reading without replacement: every row once, in uniform order, the same again after a rewind."""
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import chdtrc
+
+import gumbelrace as gr
+from gumbelrace import shuffle
+from gumbelrace.errors import InvalidArgument
+from gumbelrace.jit import OPTIONS, bits_of
+from gumbelrace.shuffle import Rows, SeparateRows, block_length, in_given_order, random_rows
+
+FALSE_ALARM = 1e-4
+SIZES = [1, 2, 127, 128, 129, 16_383, 16_384, 20_000, 20_001]
+
+
+def seeded(seed=0):
+    return np.random.default_rng(seed)
+
+
+@numba.njit(**OPTIONS)
+def read_some(stream, bits, size, counts, rows, piece):
+    done = 0
+    for count in counts:
+        shuffle.take(stream, bits, size, piece, count)
+        rows[done : done + count] = piece[:count]
+        done += count
+
+
+@numba.njit(**OPTIONS)
+def rewind(stream):
+    shuffle.rewind(stream)
+
+
+@numba.njit(**OPTIONS)
+def unread(stream, size, rows):
+    """Rows that a scan would still read; then forget what was marked."""
+    shuffle.mark_rows(stream, size, 1)
+    count = shuffle.unseen_rows(stream, 0, size, rows)
+    shuffle.mark_rows(stream, size, 0)
+    return count
+
+
+@numba.njit(**OPTIONS)
+def read_first_blocks(stream, bits, size, positions):
+    """Positions of the first rows of draw after draw, the stream rewound after each."""
+    piece = np.empty(positions.shape[1], np.int64)
+    for draw in range(len(positions)):
+        shuffle.take(stream, bits, size, piece, len(piece))
+        positions[draw] = piece
+        shuffle.rewind(stream)
+
+
+@numba.njit(**OPTIONS)
+def read_arms(streams, bits, counts, rows):
+    """Read counts[arm] rows of every arm, one at a time in turn, then rewind."""
+    one = np.empty(1, np.int64)
+    for turn in range(counts.max()):
+        for arm in range(len(counts)):
+            if turn < counts[arm]:
+                shuffle.take_from(streams, bits, arm, one, 1)
+                rows[arm, turn] = one[0]
+    shuffle.rewind_all(streams)
+
+
+def taken(stream, size, counts, seed=0):
+    rows = np.empty(sum(counts), np.int64)
+    rng = seeded(seed)
+    read_some(stream, bits_of(rng), size, np.array(counts, np.int64), rows, np.empty(size + 1, np.int64))
+    return rows
+
+
+def pieces(rng, size):
+    """Cut `size` rows into pieces of random lengths."""
+    cuts = np.unique(rng.integers(0, size + 1, size=rng.integers(0, 12)))
+    return np.diff(np.concatenate([[0], cuts, [size]])).tolist()
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("make", [random_rows, in_given_order, Rows])
+def test_every_row_is_visited_once_and_rewind_restores(size, make):
+    with make(size).stream() as stream:
+        counts = pieces(seeded(size), size)
+        rows = taken(stream, size, counts)
+        np.testing.assert_array_equal(np.sort(rows), np.arange(size))
+        rewind(stream)
+        np.testing.assert_array_equal(stream.blocks, np.arange(len(stream.blocks)))
+        np.testing.assert_array_equal(taken(stream, size, counts), rows)
+
+
+@given(st.integers(1, 600), st.integers(1, 40), st.integers(0, 2**32), st.booleans())
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_any_size_and_block(size, block, seed, shuffled):
+    """How the rows are asked for changes neither their order nor what is left to scan."""
+    rng = seeded(seed)
+    order = rng.permutation(size).astype(np.int32) if shuffled else None
+    with Rows(size, block, order).stream() as stream:
+        rows = taken(stream, size, [size], seed)
+        np.testing.assert_array_equal(np.sort(rows), np.arange(size))
+        rewind(stream)
+        part = int(rng.integers(0, size + 1))
+        np.testing.assert_array_equal(taken(stream, size, pieces(rng, part), seed), rows[:part])
+        left = np.empty(size + 1, np.int64)
+        count = unread(stream, size, left)
+        np.testing.assert_array_equal(left[:count], np.setdiff1d(np.arange(size), rows[:part]))
+        assert not stream.seen.any()
+
+
+def assert_uniform(counts):
+    """Check that all counts are equal but for chance: chi-square, false alarms 1e-4.
+
+    A square of counts is a sum of permutation matrices: (n-1)/n of the statistic has (n-1)² degrees
+    of freedom.
+    """
+    expected, n = counts.sum() / counts.size, len(counts)
+    statistic = ((counts - expected) ** 2).sum() / expected
+    if counts.ndim == 1:
+        assert chdtrc(n - 1, statistic) > FALSE_ALARM
+    else:
+        assert chdtrc((n - 1) ** 2, statistic * (n - 1) / n) > FALSE_ALARM
+
+
+def test_every_row_is_as_likely_at_every_position():
+    """Single rows, 60,000 draws of all 12: how often each row came at each position."""
+    positions = np.empty((60_000, 12), np.int64)
+    rng = seeded(1)
+    with Rows(12).stream() as stream:
+        read_first_blocks(stream, bits_of(rng), 12, positions)
+    assert_uniform(np.array([np.bincount(column, minlength=12) for column in positions.T]))
+
+
+def test_every_block_is_as_likely():
+    """157 blocks of 128 of 20,000 rows: first and second block of 40,000 draws."""
+    positions = np.empty((40_000, 160), np.int64)
+    rng = seeded(2)
+    with Rows(20_000, 128).stream() as stream:
+        read_first_blocks(stream, bits_of(rng), 20_000, positions)
+    assert_uniform(np.bincount(positions[:, 0] // 128))
+    second = np.where(positions[:, 0] // 128 == 156, positions[:, 32], positions[:, 128])
+    assert_uniform(np.bincount(second // 128))
+
+
+def test_the_check_of_uniformity_can_fail():
+    positions = seeded(3).integers(0, 12, size=60_000)
+    positions[:1500] = 0
+    with pytest.raises(AssertionError):
+        assert_uniform(np.bincount(positions))
+
+
+def test_the_shuffle_is_uniform():
+    """Where row 0 of 16,384 lands in 6,400 shuffles, in 64 cells."""
+    rng = seeded(4)
+    lands = [int(np.argmin(random_rows(16_384, rng).order)) for _ in range(6_400)]
+    assert_uniform(np.bincount(np.array(lands) // 256))
+
+
+def test_shuffles_do_not_depend_on_global_state():
+    np.testing.assert_array_equal(random_rows(20_000).order, random_rows(20_000).order)
+    assert not np.array_equal(random_rows(20_000).order, random_rows(20_000, seeded()).order)
+    np.testing.assert_array_equal(np.sort(random_rows(20_000).order), np.arange(20_000))
+
+
+@pytest.mark.parametrize("size", [1, 16_383, 16_384, 100_000, 10_000_000, 2**31 - 1])
+def test_block_length(size):
+    length = block_length(size)
+    assert length == 1 if size < 16_384 else (128 <= length <= 1024 and length & (length - 1) == 0)
+
+
+@pytest.mark.parametrize("size", [0, -1, 2**31])
+def test_impossible_size(size):
+    with pytest.raises(InvalidArgument, match="size"):
+        Rows(size)
+
+
+def test_too_many_rows_are_refused_before_they_are_shuffled(monkeypatch):
+    monkeypatch.setattr(shuffle, "LARGEST", 30_000)
+
+    class Untouched:
+        def shuffle(self, order):
+            pytest.fail(f"shuffled {len(order)} rows")
+
+    with pytest.raises(InvalidArgument, match="size"):
+        random_rows(30_001, Untouched())
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=6), st.integers(0, 2**32))
+@settings(max_examples=50, deadline=None, derandomize=True)
+def test_arms_with_rows_of_their_own(sizes, seed):
+    sizes, rng = np.array(sizes, np.int64), seeded(seed)
+    counts = rng.integers(0, sizes + 1)
+    with SeparateRows(sizes).streams() as streams:
+        both = np.full((2, len(sizes), 51), -1)
+        for rows in both:
+            generator = seeded(seed)
+            read_arms(streams, bits_of(generator), counts, rows)
+    np.testing.assert_array_equal(both[0], both[1])
+    for arm, count in enumerate(counts):
+        rows = both[0, arm, :count]
+        assert len(np.unique(rows)) == count
+        assert ((rows >= 0) & (rows < sizes[arm])).all()
+
+
+def test_arms_are_read_in_independent_orders():
+    """First rows of two arms of 8, 40,000 draws: all 64 pairs are equally likely."""
+    pairs = np.zeros(64, int)
+    rows, rng = np.empty((2, 1), np.int64), seeded(5)
+    with SeparateRows(np.array([8, 8])).streams() as streams:
+        for _ in range(40_000):
+            read_arms(streams, bits_of(rng), np.array([1, 1]), rows)
+            pairs[8 * rows[0, 0] + rows[1, 0]] += 1
+    assert_uniform(pairs)
+
+
+SOLVERS = [gr.Exact(), gr.Betting(), gr.Race(), gr.Race(gr.Serfling()), gr.LilUCB()]
+
+
+def rewards_of(size):
+    return seeded(6).uniform(size=(size, 4), high=4.0 / np.sqrt(size))
+
+
+def populations(size, path):
+    rewards = rewards_of(size)
+    np.save(path / "x.npy", rewards)
+    bounds = (rewards.min(axis=0), rewards.max(axis=0))
+    yield gr.table(rewards)
+    yield gr.table(np.load(path / "x.npy", mmap_mode="r"))
+    yield gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], size, 4, bounds)
+
+
+def draw(population, solver, seed):
+    found = gr.sample(population, size=4, solver=solver, rng=seeded(seed))
+    return [*found.arms, *found.evaluations, *found.looks, *found.exhausted]
+
+
+@pytest.mark.parametrize("size", [500, 20_001])
+def test_equal_seeds_give_equal_results_whatever_ran_before(size, tmp_path):
+    solvers = SOLVERS if size == 500 else SOLVERS[:-1]
+    for population, fresh in zip(populations(size, tmp_path), populations(size, tmp_path), strict=True):
+        expected = [draw(fresh, solver, 1) for solver in solvers]
+        for seed, solver in enumerate(solvers):
+            draw(population, solver, seed + 2)
+        assert [draw(population, solver, 1) for solver in solvers[::-1]] == expected[::-1]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e9])
+def test_results_do_not_depend_on_how_a_batch_is_cut(monkeypatch, seconds):
+    population = gr.table(rewards_of(500))
+    expected = [gr.sample(population, size=100, solver=s, rng=seeded()).evaluations for s in SOLVERS]
+    monkeypatch.setattr("gumbelrace.solvers.base.SECONDS_A_CALL", seconds)
+    for solver, evaluations in zip(SOLVERS, expected, strict=True):
+        again = gr.sample(population, size=100, solver=solver, rng=seeded()).evaluations
+        np.testing.assert_array_equal(again, evaluations)
+
+
+@pytest.mark.parametrize("size", [500, 20_001])
+def test_threads_share_a_population(size, tmp_path):
+    solvers = (SOLVERS if size == 500 else SOLVERS[:-1]) * 4
+    for population in populations(size, tmp_path):
+        expected = [draw(population, solver, seed) for seed, solver in enumerate(solvers)]
+        with ThreadPoolExecutor(2) as pool:
+            found = pool.map(draw, repeat(population), solvers, range(len(solvers)))
+            assert list(found) == expected
