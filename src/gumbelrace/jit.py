@@ -189,6 +189,35 @@ def unpack(typingctx: Any, words: Any, data_type: Any) -> Any:
     return target(words, data_type), codegen
 
 
+@intrinsic
+def fetch_row(typingctx: Any, data: Any, row: Any) -> Any:
+    """Ask for what the arrays of a tuple hold of a row, without waiting for it."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        for position, part in enumerate(data.types):
+            if isinstance(part, types.Array) and part.ndim > 0:
+                value = builder.extract_value(arguments[0], position)
+                _fetch(builder, context.make_array(part)(context, builder, value), arguments[1])
+        return context.get_dummy_value()
+
+    return types.void(data, types.int64), codegen
+
+
+def _fetch(builder: Any, array: Any, row: Any) -> None:
+    pointer, flag, word = ir.IntType(8).as_pointer(), ir.IntType(32), ir.IntType(64)
+    length, stride = (builder.extract_value(side, 0) for side in (array.shape, array.strides))
+    # An array that is not indexed by rows is fetched at its start, where it is anyway.
+    place = builder.select(builder.icmp_signed("<", row, length), builder.mul(row, stride), word(0))
+    address = builder.add(builder.ptrtoint(array.data, word), place)
+    function = cgutils.get_or_insert_function(
+        builder.module,
+        ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag]),
+        "llvm.prefetch.p0",
+    )
+    read, keep, cache = flag(0), flag(3), flag(1)
+    builder.call(function, [builder.inttoptr(address, pointer), read, keep, cache])
+
+
 class _Words:
     """Reads one 64-bit word after another."""
 

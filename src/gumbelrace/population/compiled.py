@@ -9,9 +9,12 @@ from numba.core.dispatcher import Dispatcher
 from numpy.typing import ArrayLike
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.jit import READER, pack, unpack
+from gumbelrace.jit import READER, fetch_row, pack, unpack
 from gumbelrace.population.base import Range, SharedPopulation, checked_count, checked_range
 from gumbelrace.shuffle import Rows, random_rows
+
+# Rows lie anywhere in the user's data: they are fetched this many rows before they are needed.
+AHEAD = 24
 
 
 def compiled(
@@ -91,8 +94,12 @@ def _reader(log_factor: Any, data_type: Any) -> Any:
     def read(context, rows, n_rows, arms, n_arms, out, stride):  # type: ignore[no-untyped-def]
         data = unpack(context, data_type)
         for a in range(n_arms):
+            arm, place = arms[a], arms[a] * stride
+            to_fetch = n_rows - AHEAD if a == 0 else 0
             for i in range(n_rows):
-                out[arms[a] * stride + i] = log_factor(rows[i], arms[a], *data)
+                if i < to_fetch:
+                    fetch_row(data, rows[i + AHEAD])
+                out[place + i] = log_factor(rows[i], arm, *data)
         return n_rows * n_arms
 
     return read

@@ -46,6 +46,7 @@ class Wagers(NamedTuple):
 
     target: float
     keeps: bool = False
+    cost: float = 1.25
 
 
 class Ledger(NamedTuple):
@@ -113,7 +114,8 @@ def settle_all(rule: Wagers, ledger: Ledger, field: Field, sample: Sample) -> No
         arm = field.arms[a]
         rival = ledger.rival[arm]
         if rival >= 0 and field.fresh[rival] > -np.inf:
-            factor, squares = settle(sample, field, rival, arm, ledger.base[arm], ledger.stake[arm])
+            base, stake = ledger.base[arm], ledger.stake[arm]
+            factor, squares = settle(sample, sample.runs[1], field, rival, arm, base, stake)
             ledger.wealth[arm] *= factor
             ledger.squares[arm] += squares
         if ledger.wealth[arm] >= rule.target:
@@ -125,13 +127,13 @@ def settle_all(rule: Wagers, ledger: Ledger, field: Field, sample: Sample) -> No
 
 @part
 def settle(
-    sample: Sample, field: Field, rival: int, arm: int, base: float, stake: float
+    sample: Sample, first_run: int, field: Field, rival: int, arm: int, base: float, stake: float
 ) -> tuple[float, float]:
-    """Give the factor of the wealth, and the squared deviations of Z, over the last look."""
+    """Give the factor of the wealth, and the squared deviations of Z, from a run on."""
     rewards, r, j = sample.rewards, np.uint64(rival), np.uint64(arm)
     mean = (field.fresh[rival] - field.fresh[arm]) / fresh_rows(sample)
     factor, squares = 1.0, 0.0
-    for run in range(sample.runs[1], sample.runs[0]):
+    for run in range(first_run, sample.runs[0]):
         first = sample.first[run]
         for i in range(np.uint64(first), np.uint64(first + sample.length[run])):
             z = rewards[r, i] - rewards[j, i]
@@ -165,10 +167,11 @@ def bet_on_all(
 
 @part
 def meet(ledger: Ledger, field: Field, sample: Sample, rival: int, arm: int, taken: int) -> None:
-    """Change an arm's rival; what the last look shows of the new pair stands for all looks."""
+    """Change an arm's rival; what the last run shows of the new pair stands for all rows."""
     ledger.rival[arm] = rival
-    squares = settle(sample, field, rival, arm, 1.0, 0.0)[1]
-    ledger.squares[arm] = squares * (taken / fresh_rows(sample))
+    last = sample.runs[0] - 1
+    squares = settle(sample, last, field, rival, arm, 1.0, 0.0)[1]
+    ledger.squares[arm] = squares * (taken / sample.length[last])
 
 
 @part

@@ -9,7 +9,8 @@ that a solver passes in; numba picks the functions of its class when it compiles
 - ``judge(rule, work, source, field, sample, taken, size)``: flag in `field.out` the arms to drop, and
   put into `field.need` the row at which each other arm is expected to be dropped.
 
-A rule's `keeps` says whether it looks again at rows of earlier looks.
+A rule's `keeps` says whether it looks again at rows of earlier looks; where rewards have to be copied, only
+the first KEPT rows are kept. Its `cost` is that of racing a reward, relative to Algorithm 1.
 
 Differences of sums are of order 1 while the sums are of order N: all sums are shifted by a common
 constant, the first arm's first mean.
@@ -39,6 +40,9 @@ from gumbelrace.shuffle import (
 
 # Entries of Field.tally
 ALIVE, LEADER, RUNNER_UP, EVALUATIONS, LOOKS = 0, 1, 2, 3, 4
+
+# Rows of which rewards are kept, where they have to be copied: memory stays bounded.
+KEPT = 16_384
 
 # Projections from fewer rows than this share of the population are not trusted.
 TRUSTED_SHARE = 1 / 32
@@ -138,7 +142,7 @@ def solve(
             count = next_look(rule, taken, size)
             if count == 0:
                 break
-            open_look(sample, rule.keeps)
+            open_look(sample, rule.keeps and (len(source.direct) > 0 or taken + count <= KEPT))
             if not has_room(source, sample, stream, count):
                 sample = enlarged(source, sample, stream, count)
             if not gather(source, stream, bits, size, field, sample, rows, count):
@@ -147,7 +151,9 @@ def solve(
             rank(field, taken, size)
             judge(rule, work, source, field, sample, taken, size)
             drop(field)
-            if is_due(taken - count, taken, size) and scan_is_cheaper(source, field, taken, size):
+            if is_due(taken - count, taken, size) and scan_is_cheaper(
+                rule.cost, source, field, taken, size
+            ):
                 break
         exhausted = field.tally[ALIVE] != 1
         if exhausted:
@@ -400,7 +406,7 @@ def is_due(before: int, taken: int, size: int) -> bool:
 
 
 @part
-def scan_is_cheaper(source: Source, field: Field, taken: int, size: int) -> bool:
+def scan_is_cheaper(cost: float, source: Source, field: Field, taken: int, size: int) -> bool:
     """Whether reading all remaining rows in order costs less than the race is expected to."""
     raced, longest = 0.0, 0.0
     for a in range(field.tally[ALIVE]):
@@ -408,7 +414,7 @@ def scan_is_cheaper(source: Source, field: Field, taken: int, size: int) -> bool
             rows = min(field.need[field.arms[a]], size) - taken
             raced += rows
             longest = max(longest, rows)
-    return source.scan_speed * (raced + longest) > field.tally[ALIVE] * (size - taken)
+    return cost * source.scan_speed * (raced + longest) > field.tally[ALIVE] * (size - taken)
 
 
 @part

@@ -19,6 +19,7 @@ class Scan(NamedTuple):
     """A rule that reads everything."""
 
     keeps: bool = False
+    cost: float = 1.0
 
 
 @implements(engine.prepare, Scan)

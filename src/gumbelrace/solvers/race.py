@@ -37,27 +37,25 @@ class Looks(NamedTuple):
     per_deviation: Floats
     per_range: Floats
     paired: bool
-    keeps: bool
+    keeps: bool = True
+    cost: float = 1.0
 
 
 class Moments(NamedTuple):
-    """For each arm: squared deviations of its rewards, or of its difference from `partner`."""
+    """For each arm: squared deviations of its rewards, or of its difference from the leader's."""
 
-    partner: NDArray[np.int64]
     squares: Floats
-    mean: Floats
+    leader: NDArray[np.int64]  # of the look before
 
 
 @implements(engine.prepare, Looks)
 def _prepare(rule: Looks, source: Source) -> Moments:
-    d = source.arms
-    return Moments(np.empty(d, np.int64), np.empty(d), np.empty(d))
+    return Moments(np.empty(source.arms), np.empty(1, np.int64))
 
 
 @implements(engine.begin, Looks)
 def _begin(rule: Looks, moments: Moments, source: Source, field: Field, size: int) -> None:
-    for arm in range(source.arms):
-        moments.partner[arm] = -1
+    return None
 
 
 @implements(engine.next_look, Looks)
@@ -92,6 +90,7 @@ def _judge(
             update(moments, field, sample, partner, arm, taken)
             margin = bound_of_leader + bound(rule, moments, source, field, partner, arm, t, taken)
             judge_gap(moments, field, leader, arm, margin, taken, size)
+    moments.leader[0] = leader
 
 
 @part
@@ -140,19 +139,38 @@ def bound(
 
 @part
 def update(moments: Moments, field: Field, sample: Sample, partner: int, arm: int, taken: int) -> None:
-    """Bring an arm's squared deviations up to date; all rows are read again for a new partner."""
+    """Bring an arm's squared deviations up to date with the rows of the last look."""
     fresh = engine.fresh_rows(sample)
     before = taken - fresh
-    if moments.partner[arm] != partner or before == 0:
-        mean = difference(field.sums, partner, arm) / taken
-        moments.squares[arm] = squares(sample, 0, field, partner, arm, mean)
-    else:
-        mean = difference(field.fresh, partner, arm) / fresh
-        shift = mean - moments.mean[arm]
-        moments.squares[arm] += squares(sample, sample.runs[1], field, partner, arm, mean)
-        moments.squares[arm] += shift * shift * (before * fresh / taken)
-    moments.partner[arm] = partner
-    moments.mean[arm] = difference(field.sums, partner, arm) / taken
+    mean = difference(field.fresh, partner, arm) / fresh
+    result = squares(sample, sample.runs[1], sample.runs[0], field, partner, arm, mean)
+    if before > 0:
+        earlier = (difference(field.sums, partner, arm) - mean * fresh) / before
+        result += earlier_squares(moments, field, sample, partner, arm, earlier)
+        result += (mean - earlier) ** 2 * (before * fresh / taken)
+    moments.squares[arm] = result
+
+
+@part
+def earlier_squares(
+    moments: Moments,
+    field: Field,
+    sample: Sample,
+    partner: int,
+    arm: int,
+    mean: float,
+) -> float:
+    """Squared deviations over the rows before the last look; after a change of leader, of a new pair."""
+    leader = moments.leader[0]
+    if partner in (arm, leader):
+        return moments.squares[arm]
+    if arm == leader:
+        return moments.squares[partner]
+    if sample.runs[1] > 0:
+        return squares(sample, 0, sample.runs[1], field, partner, arm, mean)
+    # The rows are no longer kept. Both arms were compared with the leader before: the deviations of their
+    # difference are at most the sum of the two.
+    return (np.sqrt(moments.squares[partner]) + np.sqrt(moments.squares[arm])) ** 2
 
 
 @part
@@ -162,11 +180,13 @@ def difference(sums: Floats, partner: int, arm: int) -> float:
 
 
 @part
-def squares(sample: Sample, first_run: int, field: Field, partner: int, arm: int, mean: float) -> float:
-    """Squared deviations from `mean` of an arm, or of its difference from its partner."""
+def squares(
+    sample: Sample, start: int, stop: int, field: Field, partner: int, arm: int, mean: float
+) -> float:
+    """Squared deviations from `mean` of an arm, or of its difference from its partner, in some runs."""
     rewards, j, i_own = sample.rewards, np.uint64(arm), np.uint64(partner)
     result = 0.0
-    for run in range(first_run, sample.runs[0]):
+    for run in range(start, stop):
         first = np.uint64(sample.first[run])
         last = np.uint64(sample.first[run] + sample.length[run])
         if partner == arm:
@@ -240,4 +260,4 @@ def _looks(race: Race, size: int, arms: int) -> Looks:
     doublings = int(np.ceil(np.log2(size / first))) if first < size else 0
     at = first * 2 ** np.arange(doublings, dtype=np.int64)
     delta = race.delta / race.variance.errors(arms)
-    return Looks(at, *race.bound.coefficients(delta, at, size), race.variance.paired, True)
+    return Looks(at, *race.bound.coefficients(delta, at, size), race.variance.paired)

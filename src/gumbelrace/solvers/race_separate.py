@@ -97,11 +97,11 @@ def _judge(
 @part
 def pooled_variance(field: Field, own: Own) -> float:
     """Variance of the rewards of all arms in the race, each around its own mean: σ0²."""
-    squares, taken = 0.0, 0
+    squares, freedom = 0.0, 0
     for a in range(field.tally[ALIVE]):
         squares += own.squares[field.arms[a]]
-        taken += own.taken[field.arms[a]]
-    return squares / max(taken, 1)
+        freedom += max(own.taken[field.arms[a]] - 1, 0)
+    return squares / max(freedom, 1)
 
 
 @part
