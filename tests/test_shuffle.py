@@ -39,11 +39,11 @@ def rewind(stream):
 
 
 @numba.njit(**OPTIONS)
-def unread(stream, size, rows):
-    """Rows that a scan would still read; then forget what was marked."""
-    shuffle.mark_rows(stream, size, 1)
+def unread(stream, size, part, rows):
+    """Rows that a scan would still read after the first `part`; then forget what was marked."""
+    shuffle.mark_rows(stream, size, part, 1)
     count = shuffle.unseen_rows(stream, 0, size, rows)
-    shuffle.mark_rows(stream, size, 0)
+    shuffle.mark_rows(stream, size, part, 0)
     return count
 
 
@@ -107,7 +107,10 @@ def test_any_size_and_block(size, block, seed, shuffled):
         part = int(rng.integers(0, size + 1))
         np.testing.assert_array_equal(taken(stream, size, pieces(rng, part), seed), rows[:part])
         left = np.empty(size + 1, np.int64)
-        count = unread(stream, size, left)
+        for fewer in {part, part // 2}:
+            count = unread(stream, size, fewer, left)
+            np.testing.assert_array_equal(left[:count], np.setdiff1d(np.arange(size), rows[:fewer]))
+        count = unread(stream, size, part, left)
         np.testing.assert_array_equal(left[:count], np.setdiff1d(np.arange(size), rows[:part]))
         assert not stream.seen.any()
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.jit import check_generator
 from gumbelrace.population.base import Population, checked_count
-from gumbelrace.sample import batches, checked_prior, gumbels
+from gumbelrace.sample import batches, checked_prior, gumbels, share_read
 from gumbelrace.solvers.base import Promise, Solver
 from gumbelrace.solvers.exact import totals
 
@@ -123,7 +123,7 @@ def audit(
         errors += int(np.sum(chosen < best - ROUNDING * np.abs(best)))
         evaluations += int(found.evaluations.sum())
     interval = clopper_pearson(errors, count, confidence)
-    fraction = evaluations / (count * population.rewards)
+    fraction = share_read(evaluations, count, population)
     return Audit(errors, count, interval, confidence, fraction, solver.promise)
 
 

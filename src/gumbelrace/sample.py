@@ -119,10 +119,9 @@ def sample(
     solver = default_solver(population) if solver is None else solver
     prior = checked_prior(log_prior, population.arms)
     count = 1 if size is None else checked_count(size, "size", least=0)
-    every = None if reshuffle_every is None else checked_count(reshuffle_every, "reshuffle_every")
     found = [
         solver.best_each(shuffled, gumbels(prior, part, rng), rng)
-        for shuffled, part in batches(population, count, every, rng)
+        for shuffled, part in batches(population, count, reshuffle_every, rng)
     ]
     return _draws(population, solver.promise, found, single=size is None)
 
@@ -131,6 +130,7 @@ def batches(
     population: Population, count: int, every: int | None, rng: np.random.Generator
 ) -> Iterator[tuple[Population, int]]:
     """Cut `count` draws into batches, each with the population in the order that it shall have."""
+    every = None if every is None else checked_count(every, "reshuffle_every")
     done, held = 0, max(1, HELD // population.arms)
     while done < count:
         if every is not None and done > 0 and done % every == 0:
@@ -160,12 +160,17 @@ def checked_prior(log_prior: ArrayLike | None, arms: int) -> Floats:
     return prior
 
 
+def share_read(evaluations: int, draws: int, population: Population) -> float:
+    """Give the share of all rewards that draws have read (of none at all, none)."""
+    return evaluations / max(draws * population.rewards, 1)
+
+
 def _draws(population: Population, promise: Promise, found: list[Results], single: bool) -> Draws:
     arms, evaluations, looks, exhausted = (
         np.concatenate(parts) if parts else np.zeros(0, np.int64)
         for parts in ([getattr(part, name) for part in found] for name in Results._fields)
     )
-    fraction = float(evaluations.mean() / population.rewards) if len(arms) else 0.0
+    fraction = share_read(int(evaluations.sum()), len(arms), population)
     bound = TotalVariation(promise.delta, promise.proved, promise.assumption)
     if single:
         return Draws(

@@ -94,16 +94,15 @@ def rewind(stream: Stream) -> None:
 
 
 @part
-def mark_rows(stream: Stream, size: int, mark: int) -> None:
-    """Set `seen` of every row taken so far to `mark`."""
+def mark_rows(stream: Stream, size: int, count: int, mark: int) -> None:
+    """Set `seen` of the first `count` rows taken to `mark`."""
     for k in range(stream.cursor[TAKEN]):
         first = int(stream.blocks[k]) * stream.block
-        last = min(first + stream.block, size)
-        if k == stream.cursor[TAKEN] - 1:
-            last = int(stream.cursor[NEXT])
+        last = min(first + min(stream.block, count), size)
         for position in range(first, last):
             row = stream.order[position] if len(stream.order) else position
             stream.seen[row] = mark
+        count -= last - first
 
 
 @part
@@ -168,8 +167,7 @@ class Rows:
     """
 
     def __init__(self, size: int, block: int = 1, order: NDArray[np.int32] | None = None) -> None:
-        if not 1 <= size <= LARGEST:
-            raise InvalidArgument(f"size is {size}; a population has 1 to {LARGEST} rows")
+        check_size(size)
         self.size, self.block = size, block
         self.order = np.empty(0, np.int32) if order is None else order
         self._pool = Pool(self._new_stream)
@@ -190,6 +188,12 @@ class Rows:
         )
 
 
+def check_size(size: int) -> None:
+    """Check that rows can be counted in 32 bits."""
+    if not 1 <= size <= LARGEST:
+        raise InvalidArgument(f"size is {size}; a population has 1 to {LARGEST} rows")
+
+
 def block_length(size: int) -> int:
     """Give the length of the blocks in which `size` rows are read: a power of two, or 1."""
     if size < SINGLE_ROWS:
@@ -199,6 +203,7 @@ def block_length(size: int) -> int:
 
 def random_rows(size: int, rng: np.random.Generator | None = None) -> Rows:
     """Put `size` rows in random order: shuffled blocks, or single rows if there are few."""
+    check_size(size)
     if block_length(size) == 1:
         return Rows(size)
     order = np.arange(size, dtype=np.int32)

@@ -38,7 +38,7 @@ class Callback:
         # An exception cannot cross compiled code (nor can Ctrl-C): it waits here until that returns.
         try:
             index, chosen = _words(rows, n_rows), _words(arms, n_arms)
-            values = np.asarray(self._rewards(index, chosen), np.float64)
+            values = np.asarray(self._rewards(index, chosen.copy()), np.float64)
             if values.shape != (n_rows, n_arms):
                 raise ShapeMismatch(
                     f"log_factors gave an array of shape {values.shape} for {n_rows} rows and "

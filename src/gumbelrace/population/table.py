@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import FAST, READER, pack, unpack
 from gumbelrace.population.base import (
-    LARGEST_REWARD,
     NOT_A_REWARD,
     OUT_OF_RANGE,
     Floats,
@@ -21,6 +20,7 @@ from gumbelrace.population.base import (
 from gumbelrace.shuffle import Rows, in_given_order, random_rows
 
 PASS_ROWS = 65_536
+READABLE = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"}
 
 
 def table(
@@ -60,6 +60,11 @@ def table(
         raise InvalidArgument(f"rewards has dtype {rewards.dtype}; it must hold real numbers")
     given = checked_range(reward_range, rewards.shape[1])
     if isinstance(rewards, np.memmap):
+        if rewards.dtype.newbyteorder("=") != rewards.dtype or rewards.dtype.str[1:] not in READABLE:
+            raise InvalidArgument(
+                f"rewards has dtype {rewards.dtype}, which cannot be read from a file where it lies; "
+                "save it as float32 or float64"
+            )
         return MappedTable(rewards, shuffled, given)
     return Table(rewards, shuffled, given)
 
@@ -80,9 +85,9 @@ class _Array(SharedPopulation):
         for first in range(0, self.size, PASS_ROWS):
             part = self._rewards[:, first : first + PASS_ROWS]
             highest = part.max(axis=1)
-            if not (highest <= LARGEST_REWARD).all():
-                arm = int(np.argmax(~(highest <= LARGEST_REWARD)))
-                row = first + int(np.argmax(~(part[arm] <= LARGEST_REWARD)))
+            if not (highest < np.inf).all():
+                arm = int(np.argmax(~(highest < np.inf)))
+                row = first + int(np.argmax(~(part[arm] < np.inf)))
                 self._raise(NOT_A_REWARD, row, arm, low, high)
             np.minimum(low, part.min(axis=1), out=low)
             np.maximum(high, highest, out=high)
@@ -164,7 +169,7 @@ class MappedTable(_Array):
 def _arm_major(rewards: NDArray[Any], order: NDArray[np.int32]) -> NDArray[Any]:
     dtype = rewards.dtype if rewards.dtype in (np.float32, np.float64) else np.dtype(np.float64)
     if len(order) == 0:
-        return np.ascontiguousarray(rewards.T, dtype)
+        return np.array(rewards.T, dtype, order="C")
     stored = np.empty(rewards.shape[::-1], dtype)
     for first in range(0, len(order), 4096):
         piece = order[first : first + 4096]

@@ -56,7 +56,7 @@ class Ledger(NamedTuple):
     rival: NDArray[np.int64]
     stake: Floats  # λ
     base: Floats  # 1 + λ (d - η) with d the offsets' share of Z: the factor of a block is base + λ z
-    squares: Floats  # squared deviations of Z from its mean in each block, over the rows seen
+    squares: Floats  # squared deviations of Z from its mean in each look, whoever was the rival
 
 
 @implements(engine.prepare, Wagers)
@@ -97,7 +97,7 @@ def _judge(
     taken: int,
     size: int,
 ) -> None:
-    settle_all(rule, ledger, field, sample)
+    settle_all(rule, ledger, source, field, sample)
     drop(field)
     while field.tally[ALIVE] > 1:
         rank(field, taken, size)
@@ -107,15 +107,15 @@ def _judge(
 
 
 @part
-def settle_all(rule: Wagers, ledger: Ledger, field: Field, sample: Sample) -> None:
+def settle_all(rule: Wagers, ledger: Ledger, source: Source, field: Field, sample: Sample) -> None:
     """Pay out the bets on the block just read; flag the arms against which enough was won."""
     left = field.tally[ALIVE]
     for a in range(field.tally[ALIVE]):
         arm = field.arms[a]
         rival = ledger.rival[arm]
-        if rival >= 0 and field.fresh[rival] > -np.inf:
+        if rival >= 0 and not source.ruled_out[rival]:
             base, stake = ledger.base[arm], ledger.stake[arm]
-            factor, squares = settle(sample, sample.runs[1], field, rival, arm, base, stake)
+            factor, squares = settle(sample, field, rival, arm, base, stake)
             ledger.wealth[arm] *= factor
             ledger.squares[arm] += squares
         if ledger.wealth[arm] >= rule.target:
@@ -127,13 +127,13 @@ def settle_all(rule: Wagers, ledger: Ledger, field: Field, sample: Sample) -> No
 
 @part
 def settle(
-    sample: Sample, first_run: int, field: Field, rival: int, arm: int, base: float, stake: float
+    sample: Sample, field: Field, rival: int, arm: int, base: float, stake: float
 ) -> tuple[float, float]:
-    """Give the factor of the wealth, and the squared deviations of Z, from a run on."""
+    """Give the factor of the wealth, and the squared deviations of Z, over the last look."""
     rewards, r, j = sample.rewards, np.uint64(rival), np.uint64(arm)
     mean = (field.fresh[rival] - field.fresh[arm]) / fresh_rows(sample)
     factor, squares = 1.0, 0.0
-    for run in range(first_run, sample.runs[0]):
+    for run in range(sample.runs[1], sample.runs[0]):
         first = sample.first[run]
         for i in range(np.uint64(first), np.uint64(first + sample.length[run])):
             z = rewards[r, i] - rewards[j, i]
@@ -157,21 +157,13 @@ def bet_on_all(
     for a in range(field.tally[ALIVE]):
         arm = field.arms[a]
         rival = field.tally[RUNNER_UP] if arm == leader else leader
-        if rival != ledger.rival[arm]:
-            meet(ledger, field, sample, rival, arm, taken)
+        if ledger.rival[arm] < 0:
+            ledger.squares[arm] = settle(sample, field, rival, arm, 1.0, 0.0)[1]
+        ledger.rival[arm] = rival
         if not bet(rule, ledger, source, field, arm, taken, size):
             field.out[arm] = 1
             flagged = True
     return flagged
-
-
-@part
-def meet(ledger: Ledger, field: Field, sample: Sample, rival: int, arm: int, taken: int) -> None:
-    """Change an arm's rival; what the last run shows of the new pair stands for all rows."""
-    ledger.rival[arm] = rival
-    last = sample.runs[0] - 1
-    squares = settle(sample, last, field, rival, arm, 1.0, 0.0)[1]
-    ledger.squares[arm] = squares * (taken / sample.length[last])
 
 
 @part

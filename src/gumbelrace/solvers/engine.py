@@ -53,6 +53,7 @@ class Field(NamedTuple):
 
     tally: NDArray[np.int64]
     arms: NDArray[np.int64]  # the first tally[ALIVE] are still in the race
+    rows: NDArray[np.int64]  # how many rows of each arm were read
     out: NDArray[np.uint8]  # arms to drop
     offset: Floats  # on the scale of the sum
     sums: Floats  # of the rewards read, shifted
@@ -157,7 +158,7 @@ def solve(
                 break
         exhausted = field.tally[ALIVE] != 1
         if exhausted:
-            scan(source, stream, size, field, rows, block)
+            scan(source, stream, size, field, rows, block, taken)
             if source.fault[CODE] != FINE:
                 return
         record(field, results, draw, exhausted)
@@ -169,6 +170,7 @@ def new_field(arms: int) -> Field:
     """Make room for the arms of a draw."""
     return Field(
         np.zeros(5, np.int64),
+        np.empty(arms, np.int64),
         np.empty(arms, np.int64),
         np.zeros(arms, np.uint8),
         np.empty(arms),
@@ -245,18 +247,28 @@ def reset(field: Field, source: Source, offset: Floats) -> None:
 @part
 def admit(field: Field, source: Source) -> None:
     """Fill the race with the arms that nothing rules out, nothing read yet."""
+    for arm in range(source.arms):
+        field.sums[arm], field.rows[arm], field.out[arm] = 0.0, 0, 0
+    line_up(field, source)
+
+
+@part
+def line_up(field: Field, source: Source) -> None:
+    """Put every possible arm into the race."""
     alive = 0
     for arm in range(source.arms):
-        # The exact range of a table that was checked beforehand shows which arms have a -inf.
-        known_impossible = not source.verify and source.low[arm] == -np.inf
-        field.sums[arm] = 0.0
-        field.out[arm] = 0
-        if field.offset[arm] > -np.inf and not known_impossible and not source.ruled_out[arm]:
+        if is_possible(field, source, arm):
             field.arms[alive] = arm
             alive += 1
     field.tally[ALIVE] = alive
-    if alive > 0:
-        field.tally[LEADER] = field.arms[0]
+
+
+@part
+def is_possible(field: Field, source: Source, arm: int) -> bool:
+    """Whether nothing seen so far gives the arm probability zero."""
+    # The exact range of a table that was checked beforehand shows which arms have a -inf.
+    known = not source.verify and source.low[arm] == -np.inf
+    return field.offset[arm] > -np.inf and not known and not source.ruled_out[arm]
 
 
 @part
@@ -305,6 +317,7 @@ def gather(
         arm = field.arms[a]
         field.fresh[arm] = fresh_total(sample, arm) - count * field.shift[0]
         field.sums[arm] += field.fresh[arm]
+        field.rows[arm] += count
     return True
 
 
@@ -425,20 +438,36 @@ def scan(
     field: Field,
     rows: NDArray[np.int64],
     block: Floats,
+    taken: int,
 ) -> None:
     """Add up all rows not read yet, in the order in which they lie, and find the leader."""
-    if field.tally[ALIVE] == 0:
-        # Every arm left showed a -inf after the others had been dropped: those decide it.
-        rewind(stream)
-        admit(field, source)
     if len(source.direct):
         scan_runs(source, stream, size, field)
     else:
-        scan_rows(source, stream, size, field, rows, block)
+        scan_rows(source, stream, size, field, rows, block, taken)
+        if field.tally[ALIVE] == 0:
+            revive(source, stream, size, field, rows, block)
     if field.tally[ALIVE] == 0:
         source.fault[CODE] = IMPOSSIBLE
     else:
         rank(field, size, size)
+
+
+@part
+def revive(
+    source: Source,
+    stream: Stream,
+    size: int,
+    field: Field,
+    rows: NDArray[np.int64],
+    block: Floats,
+) -> None:
+    """Scan what is left of the arms dropped before: all that had beaten them have shown a -inf."""
+    for arm in range(source.arms):
+        if is_possible(field, source, arm) and source.fault[CODE] == FINE:
+            field.arms[0], field.tally[ALIVE] = arm, 1
+            scan_rows(source, stream, size, field, rows, block, field.rows[arm])
+    line_up(field, source)
 
 
 @part
@@ -472,9 +501,10 @@ def scan_rows(
     field: Field,
     rows: NDArray[np.int64],
     block: Floats,
+    taken: int,
 ) -> None:
-    """Read and add up the rows, a chunk after the other."""
-    mark_rows(stream, size, 1)
+    """Read and add up all but the first `taken` rows of the random order, a chunk after the other."""
+    mark_rows(stream, size, taken, 1)
     for first in range(0, size, source.chunk):
         count = unseen_rows(stream, first, min(first + source.chunk, size), rows)
         if count > 0 and field.tally[ALIVE] > 0:
@@ -487,7 +517,7 @@ def scan_rows(
             for a in range(field.tally[ALIVE]):
                 arm = field.arms[a]
                 field.sums[arm] += total(block, arm, 0, count) - count * field.shift[0]
-    mark_rows(stream, size, 0)
+    mark_rows(stream, size, taken, 0)
 
 
 @part

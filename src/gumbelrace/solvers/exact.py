@@ -94,7 +94,7 @@ def _totals_shared(source: Source, stream: Stream, size: int) -> Floats:
     engine.reset(field, source, np.zeros(source.arms))
     engine.admit(field, source)
     rows, block = np.empty(source.chunk, np.int64), np.empty((source.arms, source.chunk))
-    engine.scan(source, stream, size, field, rows, block)
+    engine.scan(source, stream, size, field, rows, block, 0)
     return _only_alive(field)
 
 

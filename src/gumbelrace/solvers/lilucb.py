@@ -61,8 +61,7 @@ def solve_lil(
         while arms > 1:
             arm = pulls.heap[0]
             taken = streams.taken[arm]
-            often = taken >= 1 + lil.ratio * (total - taken)
-            if pulled == arms and (taken == sizes[arm] or often):
+            if pulled == arms and decided(pulls, lil, arm, taken, sizes[arm], total):
                 break
             if taken < sizes[arm] and not pull(pulls, source, streams, bits, arm):
                 return
@@ -95,6 +94,14 @@ def enter(pulls: Pulls, source: Source, offset: Floats) -> int:
 
 
 @part
+def decided(pulls: Pulls, lil: Lil, arm: int, taken: int, size: int, total: int) -> bool:
+    """Whether the arm on top was read to its end, or much more often than all others together."""
+    often = taken >= 1 + lil.ratio * (total - taken)
+    # An infinite bound is that of an arm of which too little is known, or of one that is impossible.
+    return taken == size or pulls.highest[arm] == -np.inf or (often and pulls.highest[arm] < np.inf)
+
+
+@part
 def pull(pulls: Pulls, source: Source, streams: Streams, bits: Bits, arm: int) -> bool:
     """Read one more reward of an arm."""
     take_from(streams, bits, arm, pulls.rows, 1)
@@ -111,7 +118,7 @@ def pull(pulls: Pulls, source: Source, streams: Streams, bits: Bits, arm: int) -
 @part
 def update(pulls: Pulls, lil: Lil, scale: float, taken: int, size: int, offset: float, arm: int) -> None:
     """Bring the upper bound of an arm's sum up to date."""
-    if taken == size:
+    if taken == size or pulls.sums[arm] == -np.inf:
         pulls.highest[arm] = pulls.sums[arm] + offset
     else:
         mean = pulls.sums[arm] / taken

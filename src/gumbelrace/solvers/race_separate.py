@@ -124,6 +124,6 @@ def margin_of(
         # Equal rewards in the rows read prove nothing of the others, unless the range says they are equal.
         if variance == 0.0 and width > 0.0:
             return np.inf
-    else:
-        variance = own.squares[arm] / taken
-    return n * (rule.per_deviation[t, arm] * np.sqrt(variance) + rule.per_range[t, arm] * width)
+        return n * rule.per_deviation[t, arm] * np.sqrt(variance)
+    deviation = np.sqrt(own.squares[arm] / taken)
+    return n * (rule.per_deviation[t, arm] * deviation + rule.per_range[t, arm] * width)

@@ -23,6 +23,7 @@ from gumbelrace.solvers.engine import (
     admit,
     drop,
     drop_ruled_out,
+    line_up,
     new_field,
     place,
     prepare,
@@ -72,9 +73,18 @@ def solve_separate(
         while field.tally[ALIVE] > 1 and not all_read(field, own, sizes):
             if not look(rule, source, streams, bits, sizes, field, own, rows, one):
                 return
+            if all_read(field, own, sizes):
+                break
+            field.tally[LOOKS] += 1
             rank_own(field, own, sizes)
             judge_own(rule, work, source, field, own, sizes)
             drop(field)
+        if field.tally[ALIVE] == 0:
+            # All that had beaten the arms dropped before have shown a -inf: those decide it.
+            line_up(field, source)
+            while field.tally[ALIVE] > 0 and not all_read(field, own, sizes):
+                if not look(rule, source, streams, bits, sizes, field, own, rows, one):
+                    return
         if field.tally[ALIVE] == 0:
             source.fault[CODE] = IMPOSSIBLE
             return
@@ -135,7 +145,6 @@ def look(
             field.tally[EVALUATIONS] += count
             absorb(field, own, arm, count)
             left -= count
-    field.tally[LOOKS] += 1
     drop_ruled_out(field, source)
     return True
 
