@@ -217,10 +217,10 @@ class Wealth:
     def bet(self, j, leader, runner_up):
         """Choose rival and λ; False if the rows not yet seen cannot make j the best."""
         rival, taken = runner_up if j == leader else leader, len(self.rows)
-        if rival != self.rival[j]:
-            self.rival[j] = rival
+        has_met, self.rival[j] = self.rival[j] is not None, rival
+        if not has_met:
             z = self.z(self.fresh, j)
-            self.squares[j] = np.sum((z - z.mean()) ** 2) * taken / len(z)
+            self.squares[j] = np.sum((z - z.mean()) ** 2)
         mean, rest = (self.sums[rival] - self.sums[j]) / taken, self.size - taken
         self.ceiling[j] = eta = -mean * taken / rest
         lowest = self.low[rival] - self.high[j]
