@@ -8,6 +8,7 @@ import pytest
 
 import gumbelrace as gr
 from gumbelrace.solvers.betting import CAUTION, MOST_AT_STAKE
+from gumbelrace.solvers.engine import KEPT
 
 SOLVERS = [
     gr.Exact(),
@@ -107,34 +108,48 @@ def follow(solver, rewards, offset, seed):
 
 
 class Algorithm1:
-    """Racing-Normal in plain Python on the rows that a solver asks for; checks the arms it asks for."""
+    """Racing-Normal in plain Python, on the rows and arms that a solver asked for in its looks."""
 
-    def __init__(self, calls, rewards, offset, delta, first, paired):
-        self.alive, self.rows, self.leaders, self.dropped = list(range(rewards.shape[1])), [], [], 0
-        self.scanned = False
-        self.level = gr.b_normal(delta / (len(self.alive) - paired), first / len(rewards))
+    def __init__(self, rewards, offset, delta, paired, first=50):
         self.rewards, self.offset, self.paired = rewards, offset, paired
-        for index, asked in calls:
-            assert asked == self.alive
-            # A call that is no look is part of the scan of all remaining rows.
-            if len(self.rows) + len(index) not in [first * 2**k for k in range(20)]:
-                self.scanned = True
-                break
-            self.look(index)
+        self.arms, self.next = list(range(rewards.shape[1])), first
+        self.rows, self.leaders, self.dropped = [], [], 0
+        self.level = gr.b_normal(delta / (len(self.arms) - paired), first / len(rewards))
 
-    def look(self, index):
-        self.rows += index
+    def judge(self, asked, kept=True):
+        """Check the arms still asked for against those that the bound leaves.
+
+        Without the rows of earlier looks a race may keep an arm too long, but never drop one too early.
+        """
         l, taken, size = self.rewards[self.rows], len(self.rows), len(self.rewards)
         mean = l.mean(axis=0) + self.offset / size
-        x = max(self.alive, key=lambda i: mean[i])
+        x = max(self.arms, key=lambda i: mean[i])
         shrink = self.level / np.sqrt(taken) * np.sqrt(1.0 - (taken - 1) / (size - 1))
         if self.paired:
             bound = [shrink * np.std(l[:, x] - l[:, i]) for i in range(l.shape[1])]
         else:
             bound = [shrink * np.std(l[:, x]) + shrink * np.std(l[:, i]) for i in range(l.shape[1])]
-        left = [i for i in self.alive if i == x or not mean[x] - mean[i] > bound[i]]
-        self.dropped += len(self.alive) - len(left)
-        self.alive, self.leaders = left, [*self.leaders, x]
+        left = [i for i in self.arms if i == x or not mean[x] - mean[i] > bound[i]]
+        assert asked == left or (not kept and set(left) < set(asked))
+        self.dropped += len(self.arms) - len(asked)
+        self.arms, self.leaders = asked, [*self.leaders, x]
+
+    def follow(self, calls, outcome):
+        """Take the calls of each look together; a look may be more than one call."""
+        for index, asked in calls:
+            if len(self.rows) == self.next:
+                self.judge(asked, kept=self.next <= KEPT)
+                self.next *= 2
+            if len(self.leaders) == outcome.looks:
+                break  # the scan of all remaining rows
+            assert asked == self.arms
+            self.rows += index
+        if not outcome.exhausted:
+            self.judge([outcome.arm], kept=self.next <= KEPT)
+        assert len(self.leaders) == outcome.looks
+        values = self.rewards.sum(axis=0) + self.offset
+        assert outcome.arm == max(self.arms, key=lambda i: values[i])
+        return self
 
     @property
     def lead_came_back(self):
@@ -143,32 +158,38 @@ class Algorithm1:
         return len(changes) > len(set(changes))
 
 
-def follow_races(rewards, variance, reference_delta):
-    races = []
-    for seed in range(60):
+def follow_races(rewards, variance, reference_delta, seeds):
+    """Run races beside the reference; return each reference and whether all rows were scanned."""
+    for seed in seeds:
         offset = seeded(seed).gumbel(size=6)
         outcome, calls = follow(gr.Race(variance=variance), rewards, offset, seed)
-        race = Algorithm1(calls, rewards, offset, reference_delta, 50, variance.paired)
-        assert outcome.exhausted == race.scanned
-        assert race.scanned or len(race.alive) == 1
-        assert outcome.arm == max(race.alive, key=lambda i: rewards[:, i].sum() + offset[i])
-        races.append(race)
-    return races
+        race = Algorithm1(rewards, offset, reference_delta, variance.paired)
+        yield race.follow(calls, outcome), outcome.exhausted
 
 
 @pytest.mark.parametrize("size", [300, 20_000])
 @pytest.mark.parametrize("variance", [gr.Paired(), gr.Marginal()], ids=repr)
 def test_race_is_algorithm_1(variance, size):
-    races = follow_races(rewards_of(size, spread=0.7), variance, 0.05)
-    assert sum(race.dropped for race in races) > 100
-    assert sum(not race.scanned for race in races) > 5
-    assert any(race.lead_came_back for race in races)
+    races = list(follow_races(rewards_of(size, spread=0.7), variance, 0.05, range(60)))
+    assert sum(race.dropped for race, _ in races) > 100
+    assert sum(not scanned for _, scanned in races) > 5
+    assert any(race.lead_came_back for race, _ in races)
+
+
+@pytest.mark.parametrize("variance", [gr.Paired(), gr.Marginal()], ids=repr)
+def test_race_without_its_earlier_rows_drops_no_arm_too_early(variance):
+    """Looks at up to 102,400 rows, of which the first KEPT are kept; the lead changes after that."""
+    rewards = rewards_of(200_000, spread=1.4)
+    races = [race for race, _ in follow_races(rewards, variance, 0.05, range(16))]
+    late = [race.leaders[int(np.log2(KEPT / 50)) :] for race in races]
+    assert any(len(set(leaders)) > 1 for leaders in late)
+    assert sum(race.dropped for race in races) > 10
 
 
 def test_another_delta_is_not_algorithm_1():
     """A negative control: the reference at half the δ keeps arms that the race drops."""
     with pytest.raises(AssertionError):
-        follow_races(rewards_of(20_000, spread=0.7), gr.Marginal(), 0.025)
+        list(follow_races(rewards_of(20_000, spread=0.7), gr.Paired(), 0.025, range(60)))
 
 
 class Wealth:
@@ -196,7 +217,7 @@ class Wealth:
             if self.rival[j] is not None:
                 z = self.z(index, j)
                 self.wealth[j] *= np.prod(1.0 + self.stake[j] * (z - self.ceiling[j]))
-                self.squares[j] += np.sum((z - z.mean()) ** 2)
+                self.squares[j] += self.deviations(index, j)
         self.keep([j for j in self.alive if self.wealth[j] < self.target] or [leader])
         while len(self.alive) > 1:
             possible = [j for j in self.alive if self.bet(j, *self.ranked()[:2])]
@@ -214,13 +235,15 @@ class Wealth:
     def z(self, rows, j):
         return self.l[rows, self.rival[j]] - self.l[rows, j]
 
+    def deviations(self, rows, j):
+        return np.sum((self.z(rows, j) - self.z(rows, j).mean()) ** 2)
+
     def bet(self, j, leader, runner_up):
         """Choose rival and λ; False if the rows not yet seen cannot make j the best."""
         rival, taken = runner_up if j == leader else leader, len(self.rows)
         has_met, self.rival[j] = self.rival[j] is not None, rival
         if not has_met:
-            z = self.z(self.fresh, j)
-            self.squares[j] = np.sum((z - z.mean()) ** 2)
+            self.squares[j] = self.deviations(self.fresh, j)
         mean, rest = (self.sums[rival] - self.sums[j]) / taken, self.size - taken
         self.ceiling[j] = eta = -mean * taken / rest
         lowest = self.low[rival] - self.high[j]
