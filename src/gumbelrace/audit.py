@@ -1,16 +1,18 @@
 """Did the solver keep its promise? Rerun draws exactly, with the same Gumbel variables, and count."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy  # its parts load when first used
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.jit import check_generator
-from gumbelrace.population.base import Population, checked_count
+from gumbelrace.population.base import Floats, Population, checked_count
 from gumbelrace.sample import batches, checked_prior, gumbels, share_read
 from gumbelrace.solvers.base import Promise, Solver
+from gumbelrace.solvers.engine import Results
 from gumbelrace.solvers.exact import totals
 
 # Sums that differ by less than this share of their size are equal but for rounding.
@@ -117,14 +119,58 @@ def audit(
     for shuffled, part in batches(population, count, reshuffle_every, rng):
         offsets = gumbels(prior, part, rng)
         found = solver.best_each(shuffled, offsets, rng)
-        values = exact + offsets
-        chosen = np.take_along_axis(values, found.arms[:, None], axis=1)[:, 0]
-        best = values.max(axis=1)
-        errors += int(np.sum(chosen < best - ROUNDING * np.abs(best)))
+        errors += wrong(found.arms, exact + offsets)
         evaluations += int(found.evaluations.sum())
     interval = clopper_pearson(errors, count, confidence)
     fraction = share_read(evaluations, count, population)
     return Audit(errors, count, interval, confidence, fraction, solver.promise)
+
+
+def wrong(arms: NDArray[np.int64], values: Floats) -> int:
+    """Count the arms that are not the best of their row of `values`."""
+    chosen = np.take_along_axis(values, arms[:, None], axis=1)[:, 0]
+    best = values.max(axis=1)
+    return int(np.sum(chosen < best - ROUNDING * np.abs(best)))
+
+
+class Audited(Solver):
+    """A solver that also finds every answer exactly, and counts how often the other one was wrong.
+
+    Attributes
+    ----------
+    solver : Solver
+        The solver whose answers are given and checked.
+    errors, decisions : int
+        Wrong answers so far, and answers in all.
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> rng = np.random.default_rng(0)
+    >>> audited = Audited(gr.Betting())
+    >>> population = gr.table(rng.normal(size=(1000, 3)) + [0.0, 0.5, 0.0])
+    >>> audited.best(population, None, rng).arm, audited.errors, audited.decisions
+    (1, 0, 1)
+    """
+
+    def __init__(self, solver: Solver) -> None:
+        self.solver, self.errors, self.decisions = solver, 0, 0
+
+    @property
+    def promise(self) -> Promise:
+        """What the checked solver promises."""
+        return self.solver.promise
+
+    def rule(self, population: Population) -> Any:
+        """Give the rule of the checked solver."""
+        return self.solver.rule(population)
+
+    def best_each(self, population: Population, offsets: ArrayLike, rng: np.random.Generator) -> Results:
+        """Find the best arm once for each row of `offsets`, and check it."""
+        found = self.solver.best_each(population, offsets, rng)
+        self.errors += wrong(found.arms, totals(population) + np.asarray(offsets))
+        self.decisions += len(found.arms)
+        return found
 
 
 def clopper_pearson(errors: int, draws: int, confidence: float) -> tuple[float, float]:

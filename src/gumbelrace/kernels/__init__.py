@@ -1,0 +1,1 @@
+"""Markov kernels whose every decision is a race."""
