@@ -204,16 +204,28 @@ def fetch_row(typingctx: Any, data: Any, row: Any) -> Any:
 
 
 def _fetch(builder: Any, array: Any, row: Any) -> None:
-    pointer, flag, word = ir.IntType(8).as_pointer(), ir.IntType(32), ir.IntType(64)
+    word = ir.IntType(64)
     length, stride = (builder.extract_value(side, 0) for side in (array.shape, array.strides))
     # An array that is not indexed by rows is fetched at its start, where it is anyway.
     place = builder.select(builder.icmp_signed("<", row, length), builder.mul(row, stride), word(0))
-    address = builder.add(builder.ptrtoint(array.data, word), place)
-    function = cgutils.get_or_insert_function(
-        builder.module,
-        ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag]),
-        "llvm.prefetch.p0",
-    )
+    _prefetch(builder, builder.add(builder.ptrtoint(array.data, word), place))
+
+
+@intrinsic
+def fetch(typingctx: Any, address: Any) -> Any:
+    """Ask for the cache line at an address, without waiting for it."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _prefetch(builder, arguments[0])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
+
+
+def _prefetch(builder: Any, address: Any) -> None:
+    pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+    signature = ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag])
+    function = cgutils.get_or_insert_function(builder.module, signature, "llvm.prefetch.p0")
     read, keep, cache = flag(0), flag(3), flag(1)
     builder.call(function, [builder.inttoptr(address, pointer), read, keep, cache])
 

@@ -64,6 +64,8 @@ def compiled(
 class Compiled(SharedPopulation):
     """Log factors computed by a numba function. See `compiled`."""
 
+    chunk = 1024
+
     def __init__(
         self, log_factor: Any, data: tuple[Any, ...], rows: Rows, arms: int, given: Range | None
     ) -> None:
@@ -93,13 +95,16 @@ def _reader(log_factor: Any, data_type: Any) -> Any:
     @numba.cfunc(READER)
     def read(context, rows, n_rows, arms, n_arms, out, stride):  # type: ignore[no-untyped-def]
         data = unpack(context, data_type)
-        for a in range(n_arms):
-            arm, place = arms[a], arms[a] * stride
-            to_fetch = n_rows - AHEAD if a == 0 else 0
-            for i in range(n_rows):
-                if i < to_fetch:
-                    fetch_row(data, rows[i + AHEAD])
-                out[place + i] = log_factor(rows[i], arm, *data)
+        for i in range(min(AHEAD, n_rows)):
+            fetch_row(data, rows[i])
+        to_fetch = n_rows - AHEAD
+        # All arms of a row, then the next row: its data stay at hand, and branches in log_factor that
+        # depend on them are foreseen.
+        for i in range(n_rows):
+            if i < to_fetch:
+                fetch_row(data, rows[i + AHEAD])
+            for a in range(n_arms):
+                out[arms[a] * stride + i] = log_factor(rows[i], arms[a], *data)
         return n_rows * n_arms
 
     return read

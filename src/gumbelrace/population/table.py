@@ -97,7 +97,7 @@ class _Array(SharedPopulation):
 class Table(_Array):
     """Rewards in memory, arm after arm, in shuffled order. See `table`."""
 
-    scan_speed = 6.0
+    scan_speed = 9.0
     verify = False
 
     def __init__(

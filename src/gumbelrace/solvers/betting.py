@@ -26,7 +26,9 @@ from gumbelrace.solvers.base import Promise, Solver, check_delta
 from gumbelrace.solvers.betting_separate import MOST_AT_STAKE, OwnWagers
 from gumbelrace.solvers.engine import (
     ALIVE,
+    HELD,
     LEADER,
+    LOOKS,
     RUNNER_UP,
     TRUSTED_SHARE,
     Field,
@@ -46,7 +48,6 @@ class Wagers(NamedTuple):
 
     target: float
     keeps: bool = False
-    cost: float = 1.25
 
 
 class Ledger(NamedTuple):
@@ -81,7 +82,7 @@ def _begin(rule: Wagers, ledger: Ledger, source: Source, field: Field, size: int
 @implements(engine.next_look, Wagers)
 def _next_look(rule: Wagers, taken: int, size: int) -> int:
     """Read a few rows first, later a share of what was read, up to the end of a block."""
-    count = max(SHORTEST_LOOK, taken // GROWTH)
+    count = min(max(SHORTEST_LOOK, taken // GROWTH), HELD)
     if count > BLOCK // 4:
         count = (taken + count + BLOCK - 1) // BLOCK * BLOCK - taken
     return count if taken + count < size else 0
@@ -97,6 +98,7 @@ def _judge(
     taken: int,
     size: int,
 ) -> None:
+    field.tally[LOOKS] += 1
     settle_all(rule, ledger, source, field, sample)
     drop(field)
     while field.tally[ALIVE] > 1:

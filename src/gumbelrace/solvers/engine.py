@@ -5,12 +5,12 @@ that a solver passes in; numba picks the functions of its class when it compiles
 
 - ``prepare(rule, source)``: working memory for many draws;
 - ``begin(rule, work, source, field, size)``: start a draw, flagging arms that need no reading;
-- ``next_look(rule, taken, size)``: how many rows to read now, 0 to scan the rest;
-- ``judge(rule, work, source, field, sample, taken, size)``: flag in `field.out` the arms to drop, and
-  put into `field.need` the row at which each other arm is expected to be dropped.
+- ``next_look(rule, taken, size)``: how many rows to read now (HELD at most), 0 to scan the rest;
+- ``judge(rule, work, source, field, sample, taken, size)``: count the look, flag in `field.out` the arms to
+  drop, and put into `field.need` the row at which each other arm is expected to be dropped.
 
 A rule's `keeps` says whether it looks again at rows of earlier looks; where rewards have to be copied, only
-the first KEPT rows are kept. Its `cost` is that of racing a reward, relative to Algorithm 1.
+the first KEPT rows are kept.
 
 Differences of sums are of order 1 while the sums are of order N: all sums are shifted by a common
 constant, the first arm's first mean.
@@ -23,7 +23,7 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from gumbelrace.jit import OPTIONS, PART, Bits, Function, kernel, maker, part
+from gumbelrace.jit import OPTIONS, PART, Bits, Function, fetch, kernel, maker, part
 from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source, read
 from gumbelrace.shuffle import (
     END,
@@ -43,6 +43,11 @@ ALIVE, LEADER, RUNNER_UP, EVALUATIONS, LOOKS = 0, 1, 2, 3, 4
 
 # Rows of which rewards are kept, where they have to be copied: memory stays bounded.
 KEPT = 16_384
+# Most rows to read at a time, so that what was copied is still in the cache when it is added up.
+HELD = 2048
+
+# Rewards in a line of the cache, and how many at the start of a run are asked for beforehand.
+LINE, FETCHED = 8, 64
 
 # Projections from fewer rows than this share of the population are not trusted.
 TRUSTED_SHARE = 1 / 32
@@ -130,7 +135,7 @@ def solve(
 ) -> None:
     """Find the best arm once for each row of `offsets`."""
     field, sample = new_field(source.arms), new_sample(source)
-    rows, block = np.empty(source.chunk, np.int64), np.empty((source.arms, source.chunk))
+    rows, block = new_rows(source), new_block(source, source.chunk)
     work = prepare(rule, source)
     for draw in range(len(offsets)):
         reset(field, source, offsets[draw])
@@ -152,9 +157,7 @@ def solve(
             rank(field, taken, size)
             judge(rule, work, source, field, sample, taken, size)
             drop(field)
-            if is_due(taken - count, taken, size) and scan_is_cheaper(
-                rule.cost, source, field, taken, size
-            ):
+            if is_due(taken - count, taken, size) and scan_is_cheaper(source, field, taken, size):
                 break
         exhausted = field.tally[ALIVE] != 1
         if exhausted:
@@ -185,8 +188,22 @@ def new_field(arms: int) -> Field:
 @maker
 def new_sample(source: Source) -> Sample:
     """Make room for a few runs; rewards that lie in memory are used where they are."""
-    rewards = source.direct if len(source.direct) else np.empty((source.arms, 128))
+    rewards = source.direct if len(source.direct) else new_block(source, 128)
     return Sample(rewards, np.empty(64, np.int64), np.empty(64, np.int64), np.zeros(2, np.int64))
+
+
+@maker
+def new_rows(source: Source) -> NDArray[np.int64]:
+    """Make room for the numbers of the rows of a chunk, or for the two ends of a run."""
+    return np.empty(max(source.chunk, 2), np.int64)
+
+
+@maker
+def new_block(source: Source, rows: int) -> Floats:
+    """Make room for rewards of that many rows."""
+    # An odd number of cache lines for each arm: a power of two would put one row's rewards of all arms
+    # into the same few places of the cache.
+    return np.empty((source.arms, (rows // 16) * 16 + 24))
 
 
 @part
@@ -228,7 +245,7 @@ def enlarged(source: Source, sample: Sample, stream: Stream, count: int) -> Samp
     if len(source.direct):
         return Sample(source.direct, first, length, sample.runs)
     used = columns(sample)
-    rewards = np.empty((source.arms, max(used + count, 2 * sample.rewards.shape[1])))
+    rewards = new_block(source, max(used + count, 2 * sample.rewards.shape[1]))
     for arm in range(source.arms):
         for i in range(used):
             rewards[arm, i] = sample.rewards[arm, i]
@@ -305,14 +322,14 @@ def gather(
     """Read `count` more rows of every arm in the race and add them up."""
     if len(source.direct):
         gather_runs(stream, bits, size, sample, count)
+        fetch_runs(field, sample)
         field.tally[EVALUATIONS] += count * field.tally[ALIVE]
     elif not gather_rows(source, stream, bits, size, field, sample, rows, count):
         return False
     if source.verify:
         drop_ruled_out(field, source)
-    if field.tally[LOOKS] == 0 and field.tally[ALIVE] > 0:
+    if field.tally[ALIVE] > 0 and field.rows[field.arms[0]] == 0:
         field.shift[0] = fresh_total(sample, field.arms[0]) / count
-    field.tally[LOOKS] += 1
     for a in range(field.tally[ALIVE]):
         arm = field.arms[a]
         field.fresh[arm] = fresh_total(sample, arm) - count * field.shift[0]
@@ -329,6 +346,17 @@ def gather_runs(stream: Stream, bits: Bits, size: int, sample: Sample, count: in
         sample.first[run], sample.length[run] = next_run(stream, bits, size, count)
         sample.runs[0] += 1
         count -= sample.length[run]
+
+
+@part
+def fetch_runs(field: Field, sample: Sample) -> None:
+    """Ask for how the runs of the last look begin, for all arms at once; the processor guesses the rest."""
+    rewards = sample.rewards
+    for run in range(sample.runs[1], sample.runs[0]):
+        for a in range(field.tally[ALIVE]):
+            first = field.arms[a] * rewards.shape[1] + sample.first[run]
+            for i in range(0, min(sample.length[run], FETCHED), LINE):
+                fetch(rewards.ctypes.data + 8 * (first + i))
 
 
 @part
@@ -419,7 +447,7 @@ def is_due(before: int, taken: int, size: int) -> bool:
 
 
 @part
-def scan_is_cheaper(cost: float, source: Source, field: Field, taken: int, size: int) -> bool:
+def scan_is_cheaper(source: Source, field: Field, taken: int, size: int) -> bool:
     """Whether reading all remaining rows in order costs less than the race is expected to."""
     raced, longest = 0.0, 0.0
     for a in range(field.tally[ALIVE]):
@@ -427,7 +455,7 @@ def scan_is_cheaper(cost: float, source: Source, field: Field, taken: int, size:
             rows = min(field.need[field.arms[a]], size) - taken
             raced += rows
             longest = max(longest, rows)
-    return cost * source.scan_speed * (raced + longest) > field.tally[ALIVE] * (size - taken)
+    return source.scan_speed * (raced + longest) > field.tally[ALIVE] * (size - taken)
 
 
 @part
@@ -442,7 +470,7 @@ def scan(
 ) -> None:
     """Add up all rows not read yet, in the order in which they lie, and find the leader."""
     if len(source.direct):
-        scan_runs(source, stream, size, field)
+        scan_runs(source, stream, size, field, rows)
     else:
         scan_rows(source, stream, size, field, rows, block, taken)
         if field.tally[ALIVE] == 0:
@@ -471,26 +499,33 @@ def revive(
 
 
 @part
-def scan_runs(source: Source, stream: Stream, size: int, field: Field) -> None:
-    """Add up the rewards where they lie, in runs as long as can be."""
-    if stream.cursor[NEXT] < stream.cursor[END]:
-        scan_run(source, field, stream.cursor[NEXT], stream.cursor[END])
+def scan_runs(source: Source, stream: Stream, size: int, field: Field, bounds: NDArray[np.int64]) -> None:
+    """Add up the rewards where they lie, in runs as long as can be, a batch of runs after the other."""
+    bounds[0], bounds[1] = stream.cursor[NEXT], stream.cursor[END]
+    scan_batch(source, field, bounds, 2)
     mark_blocks(stream, 1)
     block = 0
     while block < len(stream.blocks):
-        first, block = unseen_run(stream, block)
-        scan_run(source, field, first * stream.block, min(block * stream.block, size))
+        filled = 0
+        while block < len(stream.blocks) and filled + 2 <= len(bounds):
+            first, block = unseen_run(stream, block)
+            bounds[filled] = first * stream.block
+            bounds[filled + 1] = min(block * stream.block, size)
+            filled += 2
+        scan_batch(source, field, bounds, filled)
     mark_blocks(stream, 0)
 
 
 @part
-def scan_run(source: Source, field: Field, first: int, last: int) -> None:
-    """Add up the positions from `first` to before `last`."""
-    count = max(last - first, 0)
-    field.tally[EVALUATIONS] += count * field.tally[ALIVE]
+def scan_batch(source: Source, field: Field, bounds: NDArray[np.int64], filled: int) -> None:
+    """Add up the positions from bounds[0] to before bounds[1], from bounds[2] to before bounds[3]..."""
+    # One arm after the other: its runs lie in memory as a stream with gaps.
     for a in range(field.tally[ALIVE]):
         arm = field.arms[a]
-        field.sums[arm] += total(source.direct, arm, first, count) - count * field.shift[0]
+        for i in range(0, filled, 2):
+            count = max(bounds[i + 1] - bounds[i], 0)
+            field.sums[arm] += total(source.direct, arm, bounds[i], count) - count * field.shift[0]
+            field.tally[EVALUATIONS] += count
 
 
 @part

@@ -19,7 +19,6 @@ class Scan(NamedTuple):
     """A rule that reads everything."""
 
     keeps: bool = False
-    cost: float = 1.0
 
 
 @implements(engine.prepare, Scan)
@@ -93,7 +92,7 @@ def _totals_shared(source: Source, stream: Stream, size: int) -> Floats:
     field = engine.new_field(source.arms)
     engine.reset(field, source, np.zeros(source.arms))
     engine.admit(field, source)
-    rows, block = np.empty(source.chunk, np.int64), np.empty((source.arms, source.chunk))
+    rows, block = engine.new_rows(source), engine.new_block(source, source.chunk)
     engine.scan(source, stream, size, field, rows, block, 0)
     return _only_alive(field)
 

@@ -21,7 +21,7 @@ from gumbelrace.population.base import (
 )
 from gumbelrace.solvers import engine
 from gumbelrace.solvers.base import Promise, Solver, check_delta
-from gumbelrace.solvers.engine import ALIVE, LEADER, Field, Sample, implements
+from gumbelrace.solvers.engine import ALIVE, HELD, LEADER, LOOKS, Field, Sample, implements
 from gumbelrace.solvers.race_separate import OwnLooks, own_looks
 
 # Relative size of a standard deviation that is nothing but rounding.
@@ -38,7 +38,6 @@ class Looks(NamedTuple):
     per_range: Floats
     paired: bool
     keeps: bool = True
-    cost: float = 1.0
 
 
 class Moments(NamedTuple):
@@ -55,14 +54,16 @@ def _prepare(rule: Looks, source: Source) -> Moments:
 
 @implements(engine.begin, Looks)
 def _begin(rule: Looks, moments: Moments, source: Source, field: Field, size: int) -> None:
-    return None
+    moments.leader[0] = -1
+    for arm in range(source.arms):
+        field.need[arm] = 0.0  # nothing is expected before the first look
 
 
 @implements(engine.next_look, Looks)
 def _next_look(rule: Looks, taken: int, size: int) -> int:
     for t in range(len(rule.at)):
         if rule.at[t] > taken:
-            return rule.at[t] - taken
+            return min(rule.at[t] - taken, HELD)
     return 0
 
 
@@ -76,21 +77,49 @@ def _judge(
     taken: int,
     size: int,
 ) -> None:
-    leader, t = field.tally[LEADER], 0
+    t = 0
     while rule.at[t] < taken:
         t += 1
-    bound_of_leader = 0.0
+    is_look = rule.at[t] == taken
+    update_all(rule, moments, field, sample, pivot(moments, source, field, is_look), taken)
+    if is_look:
+        field.tally[LOOKS] += 1
+        judge_all(rule, moments, source, field, t, taken, size)
+
+
+@part
+def pivot(moments: Moments, source: Source, field: Field, is_look: bool) -> int:
+    """Choose the arm to compare with: the leader; within a long look, the leader of the look before."""
+    before = moments.leader[0]
+    return field.tally[LEADER] if is_look or before < 0 or source.ruled_out[before] else before
+
+
+@part
+def update_all(
+    rule: Looks, moments: Moments, field: Field, sample: Sample, leader: int, taken: int
+) -> None:
+    """Bring all squared deviations up to date with the rows just read."""
+    for a in range(field.tally[ALIVE]):
+        arm = field.arms[a]
+        if arm != leader or not rule.paired:
+            update(moments, field, sample, leader if rule.paired else arm, arm, taken)
+    moments.leader[0] = leader
+
+
+@part
+def judge_all(
+    rule: Looks, moments: Moments, source: Source, field: Field, t: int, taken: int, size: int
+) -> None:
+    """Compare every arm with the leader."""
+    leader, bound_of_leader = field.tally[LEADER], 0.0
     if not rule.paired:
-        update(moments, field, sample, leader, leader, taken)
         bound_of_leader = bound(rule, moments, source, field, leader, leader, t, taken)
     for a in range(field.tally[ALIVE]):
         arm = field.arms[a]
         if arm != leader:
             partner = leader if rule.paired else arm
-            update(moments, field, sample, partner, arm, taken)
             margin = bound_of_leader + bound(rule, moments, source, field, partner, arm, t, taken)
             judge_gap(moments, field, leader, arm, margin, taken, size)
-    moments.leader[0] = leader
 
 
 @part
