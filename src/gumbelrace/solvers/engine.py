@@ -39,7 +39,7 @@ from gumbelrace.shuffle import (
 )
 
 # Entries of Field.tally
-ALIVE, LEADER, RUNNER_UP, EVALUATIONS, LOOKS = 0, 1, 2, 3, 4
+ALIVE, LEADER, RUNNER_UP, EVALUATIONS, LOOKS, EXHAUSTED = 0, 1, 2, 3, 4, 5
 
 # Rows of which rewards are kept, where they have to be copied: memory stays bounded.
 KEPT = 16_384
@@ -75,6 +75,15 @@ class Sample(NamedTuple):
     first: NDArray[np.int64]
     length: NDArray[np.int64]
     runs: NDArray[np.int64]  # how many runs; the first of the last look
+
+
+class Gear(NamedTuple):
+    """Working memory of many races."""
+
+    field: Field
+    rows: NDArray[np.int64]
+    block: Floats
+    work: Any  # of the rule
 
 
 class Results(NamedTuple):
@@ -134,45 +143,76 @@ def solve(
     results: Results,
 ) -> None:
     """Find the best arm once for each row of `offsets`."""
-    field, sample = new_field(source.arms), new_sample(source)
-    rows, block = new_rows(source), new_block(source, source.chunk)
-    work = prepare(rule, source)
+    gear, sample = new_gear(rule, source), new_sample(source)
     for draw in range(len(offsets)):
-        reset(field, source, offsets[draw])
-        admit(field, source)
-        sample.runs[0] = 0
-        begin(rule, work, source, field, size)
+        sample = race(rule, gear, source, stream, bits, size, offsets[draw], sample)
+        if source.fault[CODE] != FINE:
+            return
+        record(gear.field, results, draw)
+
+
+@maker
+def race(
+    rule: Any,
+    gear: Gear,
+    source: Source,
+    stream: Stream,
+    bits: Bits,
+    size: int,
+    offset: Floats,
+    sample: Sample,
+) -> Sample:
+    """Run one race; what it found is in `gear.field.tally`. Return the sample, which may have grown."""
+    field, work = gear.field, gear.work
+    reset(field, source, offset)
+    admit(field, source)
+    sample.runs[0] = 0
+    begin(rule, work, source, field, size)
+    drop(field)
+    taken = 0
+    while field.tally[ALIVE] > 1:
+        count = next_look(rule, taken, size)
+        if count == 0:
+            break
+        open_look(sample, rule.keeps and (len(source.direct) > 0 or taken + count <= KEPT))
+        if not has_room(source, sample, stream, count):
+            sample = enlarged(source, sample, stream, count)
+        if not gather(source, stream, bits, size, field, sample, gear.rows, count):
+            return sample
+        taken += count
+        rank(field, taken, size)
+        judge(rule, work, source, field, sample, taken, size)
         drop(field)
-        taken = 0
-        while field.tally[ALIVE] > 1:
-            count = next_look(rule, taken, size)
-            if count == 0:
-                break
-            open_look(sample, rule.keeps and (len(source.direct) > 0 or taken + count <= KEPT))
-            if not has_room(source, sample, stream, count):
-                sample = enlarged(source, sample, stream, count)
-            if not gather(source, stream, bits, size, field, sample, rows, count):
-                return
-            taken += count
-            rank(field, taken, size)
-            judge(rule, work, source, field, sample, taken, size)
-            drop(field)
-            if is_due(taken - count, taken, size) and scan_is_cheaper(source, field, taken, size):
-                break
-        exhausted = field.tally[ALIVE] != 1
-        if exhausted:
-            scan(source, stream, size, field, rows, block, taken)
-            if source.fault[CODE] != FINE:
-                return
-        record(field, results, draw, exhausted)
-        rewind(stream)
+        if is_due(taken - count, taken, size) and scan_is_cheaper(source, field, taken, size):
+            break
+    finish(gear, source, stream, size, taken)
+    return sample
+
+
+@part
+def finish(gear: Gear, source: Source, stream: Stream, size: int, taken: int) -> None:
+    """Name the winner: the only arm left, or the leader after all rows."""
+    tally = gear.field.tally
+    tally[EXHAUSTED] = tally[ALIVE] != 1
+    if tally[EXHAUSTED]:
+        scan(source, stream, size, gear.field, gear.rows, gear.block, taken)
+    else:
+        tally[LEADER] = gear.field.arms[0]
+    rewind(stream)
+
+
+@maker
+def new_gear(rule: Any, source: Source) -> Gear:
+    """Make room for races by a rule."""
+    block = new_block(source, source.chunk)
+    return Gear(new_field(source.arms), new_rows(source), block, prepare(rule, source))
 
 
 @maker
 def new_field(arms: int) -> Field:
     """Make room for the arms of a draw."""
     return Field(
-        np.zeros(5, np.int64),
+        np.zeros(6, np.int64),
         np.empty(arms, np.int64),
         np.empty(arms, np.int64),
         np.zeros(arms, np.uint8),
@@ -556,9 +596,9 @@ def scan_rows(
 
 
 @part
-def record(field: Field, results: Results, draw: int, exhausted: bool) -> None:
-    """Note the outcome of a draw: the only arm left, or the leader after all rows."""
-    results.arms[draw] = field.tally[LEADER] if exhausted else field.arms[0]
+def record(field: Field, results: Results, draw: int) -> None:
+    """Note the outcome of a draw."""
+    results.arms[draw] = field.tally[LEADER]
     results.evaluations[draw] = field.tally[EVALUATIONS]
     results.looks[draw] = field.tally[LOOKS]
-    results.exhausted[draw] = exhausted
+    results.exhausted[draw] = field.tally[EXHAUSTED] == 1

@@ -17,6 +17,7 @@ from gumbelrace.shuffle import Streams, rewind_all, take_from
 from gumbelrace.solvers.engine import (
     ALIVE,
     EVALUATIONS,
+    EXHAUSTED,
     LOOKS,
     Field,
     Results,
@@ -88,9 +89,9 @@ def solve_separate(
         if field.tally[ALIVE] == 0:
             source.fault[CODE] = IMPOSSIBLE
             return
-        exhausted = all_read(field, own, sizes)
+        field.tally[EXHAUSTED] = all_read(field, own, sizes)
         rank_own(field, own, sizes)
-        record(field, results, draw, exhausted)
+        record(field, results, draw)
         rewind_all(streams)
 
 
