@@ -5,6 +5,10 @@ from gumbelrace.best import best
 from gumbelrace.bounds.normal import Normal
 from gumbelrace.bounds.serfling import Serfling
 from gumbelrace.bounds.variance import Marginal, Paired
+from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.kernels.metropolis import Metropolis
+from gumbelrace.kernels.proposals import LogWalk, RandomWalk
+from gumbelrace.kernels.target import Position
 from gumbelrace.population.base import Population
 from gumbelrace.population.compiled import compiled
 from gumbelrace.population.factors import factors
@@ -25,14 +29,20 @@ __all__ = [
     "Betting",
     "Draws",
     "Exact",
+    "Info",
+    "Kernel",
     "LilUCB",
+    "LogWalk",
     "Marginal",
+    "Metropolis",
     "Normal",
     "Outcome",
     "Paired",
     "Population",
+    "Position",
     "Promise",
     "Race",
+    "RandomWalk",
     "Serfling",
     "Solver",
     "TotalVariation",
