@@ -5,9 +5,12 @@ from gumbelrace.best import best
 from gumbelrace.bounds.normal import Normal
 from gumbelrace.bounds.serfling import Serfling
 from gumbelrace.bounds.variance import Marginal, Paired
+from gumbelrace.kernels.annealing import Constant, Geometric
 from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.kernels.gibbs import Gibbs, Labels
 from gumbelrace.kernels.metropolis import Metropolis
 from gumbelrace.kernels.proposals import LogWalk, RandomWalk
+from gumbelrace.kernels.scan import RandomScan, Shuffled, Systematic
 from gumbelrace.kernels.target import Position
 from gumbelrace.population.base import Population
 from gumbelrace.population.compiled import compiled
@@ -27,10 +30,14 @@ __version__ = "0.1.0"
 __all__ = [
     "Audit",
     "Betting",
+    "Constant",
     "Draws",
     "Exact",
+    "Geometric",
+    "Gibbs",
     "Info",
     "Kernel",
+    "Labels",
     "LilUCB",
     "LogWalk",
     "Marginal",
@@ -42,9 +49,12 @@ __all__ = [
     "Position",
     "Promise",
     "Race",
+    "RandomScan",
     "RandomWalk",
     "Serfling",
+    "Shuffled",
     "Solver",
+    "Systematic",
     "TotalVariation",
     "audit",
     "b_normal",
