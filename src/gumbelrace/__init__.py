@@ -8,9 +8,11 @@ from gumbelrace.bounds.variance import Marginal, Paired
 from gumbelrace.kernels.annealing import Constant, Geometric
 from gumbelrace.kernels.base import Info, Kernel
 from gumbelrace.kernels.gibbs import Gibbs, Labels
+from gumbelrace.kernels.langevin import Langevin, LangevinState
 from gumbelrace.kernels.metropolis import Metropolis
 from gumbelrace.kernels.proposals import LogWalk, RandomWalk
 from gumbelrace.kernels.scan import RandomScan, Shuffled, Systematic
+from gumbelrace.kernels.slice import EachCoordinate, RandomDirection, Slice
 from gumbelrace.kernels.target import Position
 from gumbelrace.population.base import Population
 from gumbelrace.population.compiled import compiled
@@ -32,12 +34,15 @@ __all__ = [
     "Betting",
     "Constant",
     "Draws",
+    "EachCoordinate",
     "Exact",
     "Geometric",
     "Gibbs",
     "Info",
     "Kernel",
     "Labels",
+    "Langevin",
+    "LangevinState",
     "LilUCB",
     "LogWalk",
     "Marginal",
@@ -49,10 +54,12 @@ __all__ = [
     "Position",
     "Promise",
     "Race",
+    "RandomDirection",
     "RandomScan",
     "RandomWalk",
     "Serfling",
     "Shuffled",
+    "Slice",
     "Solver",
     "Systematic",
     "TotalVariation",

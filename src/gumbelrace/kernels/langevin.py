@@ -1,0 +1,173 @@
+"""Langevin proposals from a minibatch, corrected by a raced Metropolis-Hastings test.
+
+With L a square root of the preconditioner, M = L Lᵀ, and ξ standard normal,
+
+    x' = x + ½ ε² M ĝ(x) + ε L ξ,    ĝ(x) = ∇log p(x) + (N / m) Σ_{n in batch} ∇log f_n(x).
+
+The batch is drawn anew for each step, whatever x is. *Given* the batch, q(x' | x) is a proposal like any
+other, so the test with q(x | x') / q(x' | x), both for the same batch, leaves the target invariant.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.errors import FactorFailed, InvalidArgument
+from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.kernels.proposals import checked_scale, stretched
+from gumbelrace.kernels.target import (
+    Decisions,
+    Likelihood,
+    LogPrior,
+    checked_point,
+    prior_at,
+    prior_of_current,
+)
+from gumbelrace.population.base import Floats, checked_count
+from gumbelrace.solvers.base import Solver
+from gumbelrace.solvers.default import Default
+
+Rows = NDArray[np.int64]
+Gradient = Callable[[Rows, Floats], Floats]
+
+# Gains of the adaptation at step t, t^-DECAY, and weights of its average, t^-FORGETTING.
+DECAY, FORGETTING = 0.6, 0.75
+
+
+class LangevinState(NamedTuple):
+    """State of a Langevin chain.
+
+    Attributes
+    ----------
+    position : ndarray of shape (d,)
+        The parameter.
+    log_step : float
+        log ε.
+    average : float
+        Average of log ε so far, which is the log ε after the warm-up.
+    iteration : int
+        Steps made so far.
+    """
+
+    position: Floats
+    log_step: float = 0.0
+    average: float = 0.0
+    iteration: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Langevin(Kernel[LangevinState]):
+    """Metropolis-adjusted Langevin from minibatches: SGLD's proposal, corrected by a race.
+
+    Parameters
+    ----------
+    likelihood : callable
+        As in `Metropolis`.
+    gradient : callable
+        ``gradient(index, x)`` gives Σ ∇log f_n(x) over the rows n in `index`, of shape (d,).
+    size, batch : int
+        Number of rows N, and how many of them a proposal's gradient takes.
+    scale : float, array_like of shape (d,) or (d, d)
+        L, in the form of the `scale` of `RandomWalk`. If it is about the target's spread, a step size ε
+        of about 1 is right.
+    log_prior, prior_gradient : callable, optional
+        The log prior and its gradient, functions of x. Where the prior is -inf a proposal is rejected.
+    warmup : int
+        Number of steps in which ε adapts. Later it is fixed.
+    target_acceptance : float
+        Share of accepted proposals that the adaptation aims at.
+    solver : Solver
+        Default: `Betting` where the population knows its reward range, else ``Race(Normal())``.
+
+    Notes
+    -----
+    The noise of a batch must be small next to the proposal's own, or the way back is too unlikely:
+    batches of some hundred rows, or small steps.
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.normal(1.0, 1.0, 2000)
+    >>> kernel = gr.Langevin(
+    ...     likelihood=lambda points: gr.table(-0.5 * (y[:, None] - points[:, 0]) ** 2),
+    ...     gradient=lambda index, x: np.sum(y[index, None] - x, axis=0),
+    ...     size=2000, batch=500, scale=0.02, warmup=100,
+    ... )
+    >>> state = gr.LangevinState(np.array([1.0]))
+    >>> for _ in range(200):
+    ...     state, info = kernel.step(rng, state)
+    >>> bool(abs(state.position[0] - y.mean()) < 0.1)
+    True
+    """
+
+    tuning: ClassVar[frozenset[str]] = frozenset({"log_step", "average", "iteration"})
+
+    likelihood: Likelihood
+    gradient: Gradient
+    size: int
+    batch: int
+    scale: Any = 1.0
+    log_prior: LogPrior | None = None
+    prior_gradient: Callable[[Floats], Floats] | None = None
+    warmup: int = 0
+    target_acceptance: float = 0.57
+    solver: Solver = field(default_factory=Default)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", checked_scale(self.scale))
+        for name in ("size", "batch"):
+            checked_count(getattr(self, name), name)
+        checked_count(self.warmup, "warmup", least=0)
+        if self.batch > self.size:
+            raise InvalidArgument(f"batch is {self.batch}; there are only {self.size} rows")
+        if not 0.0 < self.target_acceptance < 1.0:
+            raise InvalidArgument(f"target_acceptance is {self.target_acceptance}; it must lie in (0, 1)")
+
+    def step(self, rng: np.random.Generator, state: LangevinState) -> tuple[LangevinState, Info]:
+        """Propose along a batch's gradient, go there or stay, and adapt the step size."""
+        decisions, x = Decisions(self.solver, rng), checked_point(state.position)
+        rows = rng.choice(self.size, self.batch, replace=False)
+        noise, log_u = rng.standard_normal(len(x)), -rng.standard_exponential()
+        of_current = prior_of_current(self.log_prior, x) + log_u
+        move = noise + self._drift(decisions, rows, x, state.log_step)
+        proposed = checked_point(x + math.exp(state.log_step) * stretched(self.scale, move))
+        of_proposed = prior_at(self.log_prior, proposed)
+        if of_proposed > -np.inf:  # the gradient of what is impossible may not exist
+            back = -move - self._drift(decisions, rows, proposed, state.log_step)
+            of_proposed += 0.5 * float(noise @ noise - back @ back)
+        accepted = decisions.prefers(self.likelihood, x, proposed, (of_current, of_proposed))
+        position = proposed if accepted else state.position
+        return self._adapted(state, accepted)._replace(position=position), decisions.info(float(accepted))
+
+    def _drift(self, decisions: Decisions, rows: Rows, x: Floats, log_step: float) -> Floats:
+        """Give ½ ε Lᵀ ĝ(x): the drift in units of ε L, in which the noise is standard normal."""
+        decisions.count(Info(self.batch, self.batch, 0, 0.0))
+        estimate = (self.size / self.batch) * _checked_gradient(self.gradient(rows, x), x)
+        if self.prior_gradient is not None:
+            estimate = estimate + _checked_gradient(self.prior_gradient(x), x)
+        return 0.5 * math.exp(log_step) * stretched(self.scale.T, estimate)
+
+    def _adapted(self, state: LangevinState, accepted: bool) -> LangevinState:
+        """Robbins-Monro on log ε in the warm-up, and its average when that is over."""
+        t = state.iteration + 1
+        if t > self.warmup:
+            return state._replace(iteration=t)
+        log_step = state.log_step + (accepted - self.target_acceptance) / t**DECAY
+        average = state.average + (log_step - state.average) / t**FORGETTING
+        return state._replace(
+            log_step=average if t == self.warmup else log_step, average=average, iteration=t
+        )
+
+
+def _checked_gradient(gradient: Any, x: Floats) -> Floats:
+    checked = np.asarray(gradient, np.float64)
+    if checked.shape != x.shape or not np.isfinite(checked).all():
+        raise FactorFailed(
+            f"a gradient at {x} is {gradient!r}; it must hold {len(x)} finite numbers, summed over the rows"
+        )
+    return checked

@@ -1,0 +1,172 @@
+"""Corrected Langevin proposals leave the target invariant, and the step size adapts.
+
+Oracle: quadrature. False-alarm rate of each statistical test: 1e-4 over seeds.
+"""
+
+from dataclasses import dataclass
+from itertools import cycle
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+from tests.kernels.laws import CELLS, FALSE_ALARM, Cauchy, after, chain, invariance, tail
+
+import gumbelrace as gr
+from gumbelrace.errors import FactorFailed, InvalidArgument
+from gumbelrace.solvers.exact import Scan
+
+START = gr.LangevinState(np.zeros(1))
+
+
+def cauchy(size=150, cut=-0.1, **options):
+    """Give a kernel and its target; a batch is a fifth of the rows."""
+    model = Cauchy(size, seed=1, cut=cut)
+    functions = {
+        "log_prior": model.log_prior,
+        "prior_gradient": model.prior_gradient,
+        "gradient": model.gradient,
+    }
+    options = {"batch": size // 5, "scale": 0.15, "solver": gr.Exact(), **functions, **options}
+    return gr.Langevin(model.likelihood, size=size, **options), model.target
+
+
+@dataclass(frozen=True)
+class Yes(gr.Solver):
+    """Always takes the second arm."""
+
+    @property
+    def promise(self):
+        return gr.Promise(1.0)
+
+    def rule(self, population):
+        return Scan()
+
+    def best(self, population, offset, rng):
+        return gr.Outcome(1, 0, 0, False)
+
+
+def law(kernel, target, seed, **options):
+    rng = np.random.default_rng(seed)
+    return invariance(kernel, target, rng, 1200, 2, state=gr.LangevinState, **options)
+
+
+@pytest.mark.parametrize("batch", [3, 30, 150])
+def test_leaves_the_target_invariant(batch):
+    """Whatever the batch: a poor gradient costs acceptance, not correctness."""
+    kernel, target = cauchy(batch=batch)
+    assert law(kernel, target, 0) > FALSE_ALARM
+
+
+def test_wrong_gradient_does_not_matter():
+    kernel, target = cauchy(gradient=lambda index, x: np.sign(x) * 3.0)
+    assert law(kernel, target, 0) > FALSE_ALARM
+
+
+def test_uncorrected_proposals_are_noticed():
+    """Negative control: the same proposals, all accepted (the prior is not cut off)."""
+    kernel, target = cauchy(cut=-np.inf, solver=Yes())
+    assert law(kernel, target, 0) < FALSE_ALARM
+
+
+def test_wrong_way_back_is_noticed():
+    """Negative control: the reverse density has the gradient's sign wrong (a step asks there, then back)."""
+    model, sign = Cauchy(150, seed=1), cycle([1.0, -1.0])
+    kernel, target = cauchy(
+        cut=-np.inf, batch=150, gradient=lambda index, x: next(sign) * model.gradient(index, x)
+    )
+    assert law(kernel, target, 0) < FALSE_ALARM
+
+
+@pytest.mark.parametrize("solver", [gr.Race(gr.Normal(), delta=1e-3), gr.Betting(delta=1e-3)])
+def test_raced_decisions_stay_within_delta(solver):
+    """2 decisions of δ = 0.001 move the law by at most 0.002 (Race: if means are normal)."""
+    kernel, target = cauchy(size=500, solver=solver)
+    assert law(kernel, target, 1, slack=2e-3) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("matrix", [True, False])
+def test_two_dimensions(matrix):
+    """Normal data of mean x0 + x1 z, preconditioned: whitened ends are standard normal in each margin."""
+    rng = np.random.default_rng(2)
+    design = np.column_stack([np.ones(60), rng.normal(1.0, 1.0, 60)])
+    y = rng.normal(size=60)
+    covariance = np.linalg.inv(design.T @ design)
+    mean, root = covariance @ design.T @ y, np.linalg.cholesky(covariance)
+    kernel = gr.Langevin(
+        lambda points: gr.table(-0.5 * (y[:, None] - design @ points.T) ** 2),
+        lambda index, x: design[index].T @ (y[index] - design[index] @ x),
+        size=60,
+        batch=20,
+        scale=root if matrix else [0.15, 0.1],
+        solver=gr.Exact(),
+    )
+    starts = mean + rng.normal(size=(1000, 2)) @ root.T
+    ends = np.array([after(kernel, gr.LangevinState(start), 2, rng).position for start in starts])
+    for margin in np.linalg.solve(root, (ends - mean).T):
+        assert tail((ndtr(margin) * CELLS).astype(int), np.full(CELLS, 1.0 / CELLS)) > FALSE_ALARM / 2
+
+
+@pytest.mark.parametrize(("start", "goal"), [(0.01, 0.57), (30.0, 0.57), (1.0, 0.8)])
+def test_adaptation_reaches_the_target_acceptance(start, goal):
+    """600 steps of warm-up, then 600 more: acceptance within 0.1 of the goal.
+
+    The mean of 600 correlated decisions has a standard error near 0.025; the step size is off by a little.
+    """
+    kernel, _ = cauchy(cut=-np.inf, batch=100, warmup=600, target_acceptance=goal)
+    visited = chain(kernel, START._replace(log_step=np.log(start)), 1200, seed=3)
+    acceptance = np.mean([info.acceptance for _, info in visited[600:]])
+    assert abs(acceptance - goal) < 0.1
+    assert len({state.log_step for state, _ in visited[600:]}) == 1
+    assert len({state.log_step for state, _ in visited[:600]}) == 600
+
+
+def test_without_warmup_the_step_is_fixed():
+    kernel, _ = cauchy()
+    states = [state for state, _ in chain(kernel, START._replace(log_step=-1.0), 5, seed=4)]
+    assert [state.log_step for state in states] == [-1.0] * 5
+    assert states[-1].iteration == 5
+    assert kernel.tuning == set(gr.LangevinState._fields) - {"position"}
+
+
+def test_gradients_are_counted():
+    """A batch at the point and one at the proposal, besides what the race reads."""
+    kernel, _ = cauchy(cut=-np.inf)
+    _, info = kernel.step(np.random.default_rng(5), START)
+    assert info.evaluations == info.rewards == 2 * 30 + 2 * 150
+
+
+def test_impossible_proposal_is_rejected_without_a_second_gradient():
+    kernel, _ = cauchy(log_prior=lambda x: 0.0 if x[0] == 0.0 else -np.inf)
+    state, info = kernel.step(np.random.default_rng(6), START)
+    assert state == START._replace(iteration=1)
+    assert info == gr.Info(30, 30, 0, 0.0)
+
+
+def test_equal_seeds_give_equal_chains_and_no_state_changes():
+    kernel, _ = cauchy(solver=gr.Betting(), warmup=5)
+    start = gr.LangevinState(np.zeros(1))
+    start.position.setflags(write=False)
+    first, second = (chain(kernel, start, 10, seed=7) for _ in range(2))
+    assert first == second
+    assert start == START
+
+
+def test_audit_checks_the_decision():
+    kernel, _ = cauchy(cut=-np.inf, solver=gr.Betting())
+    assert kernel.audit(np.random.default_rng(8), START) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"batch": 151}, InvalidArgument, "only 150 rows"),
+        ({"batch": 0}, InvalidArgument, "batch"),
+        ({"warmup": -1}, InvalidArgument, "warmup"),
+        ({"target_acceptance": 1.0}, InvalidArgument, "target_acceptance"),
+        ({"gradient": lambda index, x: np.zeros(2)}, FactorFailed, "must hold 1 finite"),
+        ({"prior_gradient": lambda x: x * np.nan}, FactorFailed, "must hold 1 finite"),
+    ],
+)
+def test_errors_say_what_to_do(options, error, message):
+    with pytest.raises(error, match=message):
+        cauchy(**options)[0].step(np.random.default_rng(9), START)

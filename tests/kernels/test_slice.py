@@ -1,0 +1,143 @@
+"""Slice sampling leaves its target invariant. Oracle: quadrature, or a normal posterior in closed form.
+
+False-alarm rate of each statistical test: 1e-4 over seeds.
+"""
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+from tests.kernels.laws import CELLS, FALSE_ALARM, Cauchy, Rate, after, chain, invariance, tail
+
+import gumbelrace as gr
+from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.kernels import slice as slice_module
+
+
+def cauchy(size=150, cut=-0.1, **options):
+    """Give a kernel and its target: the location of Cauchy data, cut off near its middle."""
+    model = Cauchy(size, seed=1, cut=cut)
+    options = {"width": 0.1, "log_prior": model.log_prior, "solver": gr.Exact(), **options}
+    return gr.Slice(model.likelihood, **options), model.target
+
+
+@pytest.mark.parametrize("steps", [0, 1, 4])
+def test_leaves_the_target_invariant(steps):
+    """A width of half the target's and a limit on steps out: the bracket often ends inside the slice."""
+    kernel, target = cauchy(max_steps_out=steps)
+    found = invariance(kernel, target, np.random.default_rng(0), replicates=800, steps=2)
+    assert found > FALSE_ALARM
+
+
+def test_wrong_level_is_noticed(monkeypatch):
+    """Negative control: a level that is lower by 2 nats."""
+    monkeypatch.setattr(slice_module, "prior_of_current", lambda log_prior, x: log_prior(x) - 2.0)
+    kernel, target = cauchy()
+    assert invariance(kernel, target, np.random.default_rng(0), 800, 2) < FALSE_ALARM
+
+
+def test_one_sided_steps_are_noticed(monkeypatch):
+    """Negative control: all steps out go to the right, and the bracket starts at x."""
+
+    def step_out(line, rng):
+        right, left = 1.0, 1
+        while left > 0 and line.contains(right):
+            right, left = right + 1.0, left - 1
+        return 0.0, right
+
+    monkeypatch.setattr(slice_module._Line, "step_out", step_out)
+    kernel, target = cauchy()
+    assert invariance(kernel, target, np.random.default_rng(0), 800, 2) < FALSE_ALARM
+
+
+def test_skewed_target():
+    model = Rate(6, seed=2)
+    kernel = gr.Slice(model.likelihood, 0.5, lambda x: 0.0 if x[0] > 0.0 else -np.inf, solver=gr.Exact())
+    assert invariance(kernel, model.target, np.random.default_rng(1), 800, 2) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("solver", [gr.Race(gr.Normal(), delta=5e-4), gr.Betting(delta=5e-4)])
+def test_raced_decisions_stay_within_delta(solver):
+    """2 updates of some 6 decisions of δ = 0.0005: about 0.006 in all (Race: if means are normal)."""
+    kernel, target = cauchy(size=400, solver=solver)
+    found = invariance(kernel, target, np.random.default_rng(2), 600, 2, slack=6e-3)
+    assert found > FALSE_ALARM
+
+
+@pytest.mark.parametrize("directions", [gr.EachCoordinate(), gr.RandomDirection()])
+@pytest.mark.parametrize("width", [0.3, np.linalg.cholesky([[0.2, 0.1], [0.1, 0.1]])])
+def test_two_dimensions(directions, width):
+    """Normal data of mean x0 + x1 z: the posterior is normal. Each margin of whitened ends is tested."""
+    rng = np.random.default_rng(3)
+    design = np.column_stack([np.ones(60), rng.normal(1.0, 1.0, 60)])
+    y = rng.normal(size=60)
+    covariance = np.linalg.inv(design.T @ design)
+    mean, root = covariance @ design.T @ y, np.linalg.cholesky(covariance)
+    kernel = gr.Slice(
+        lambda points: gr.table(-0.5 * (y[:, None] - design @ points.T) ** 2),
+        width,
+        directions=directions,
+        solver=gr.Exact(),
+    )
+    starts = mean + rng.normal(size=(300, 2)) @ root.T
+    ends = np.array([after(kernel, gr.Position(start), 2, rng).position for start in starts])
+    whitened = np.linalg.solve(root, (ends - mean).T)
+    for margin in whitened:
+        cells = (ndtr(margin) * CELLS).astype(int)
+        assert tail(cells, np.full(CELLS, 1.0 / CELLS)) > FALSE_ALARM / 2
+
+
+def test_limit_on_steps_out_is_kept():
+    """On a flat target every end is inside: a bracket has exactly 1 + max_steps_out widths."""
+    kernel = gr.Slice(lambda points: gr.table(np.zeros((2, 2))), 1.0, max_steps_out=5)
+    decisions = slice_module.Decisions(kernel.solver, np.random.default_rng(4))
+    line = slice_module._Line(kernel, decisions, np.zeros(1), np.ones(1), -1.0)
+    for _ in range(50):
+        left, right = line.step_out(decisions.rng)
+        assert right - left == pytest.approx(6.0)
+        assert left <= 0.0 <= right
+
+
+def test_equal_seeds_give_equal_chains_and_no_state_changes():
+    kernel, _ = cauchy(solver=gr.Betting(), directions=gr.RandomDirection())
+    start = gr.Position(np.zeros(1))
+    start.position.setflags(write=False)
+    first, second = (chain(kernel, start, 10, seed=5) for _ in range(2))
+    assert first == second
+    assert start.position[0] == 0.0
+
+
+def test_audit_checks_every_comparison():
+    kernel, _ = cauchy(solver=gr.Betting())
+    errors, decisions = kernel.audit(np.random.default_rng(6), gr.Position(np.zeros(1)))
+    assert errors == 0
+    assert decisions > 1
+
+
+def test_info_counts_all_comparisons():
+    kernel, _ = cauchy(cut=-np.inf)
+    _, info = kernel.step(np.random.default_rng(7), gr.Position(np.zeros(1)))
+    assert info.evaluations == info.rewards
+    assert info.rewards % 300 == 0
+    assert 0.0 < info.acceptance <= 1.0
+
+
+def test_bracket_that_shrinks_to_nothing_leaves_the_point():
+    """Every other point is impossible by the prior: there is nowhere to go, and nothing is read."""
+    kernel, _ = cauchy(log_prior=lambda x: 0.0 if x[0] == 0.25 else -np.inf)
+    state, info = kernel.step(np.random.default_rng(8), gr.Position(np.array([0.25])))
+    assert state.position[0] == 0.25
+    assert info.evaluations in (0, 300)  # a candidate may round to the point itself
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"width": 0.0}, InvalidArgument, "positive"),
+        ({"width": [0.1, 0.1]}, ShapeMismatch, "scale has shape"),
+        ({"max_steps_out": -1}, InvalidArgument, "max_steps_out"),
+        ({"log_prior": lambda x: -np.inf}, InvalidArgument, "start where it is finite"),
+    ],
+)
+def test_errors_say_what_to_do(options, error, message):
+    with pytest.raises(error, match=message):
+        cauchy(**options)[0].step(np.random.default_rng(9), gr.Position(np.zeros(1)))
