@@ -7,10 +7,12 @@ from gumbelrace.bounds.serfling import Serfling
 from gumbelrace.bounds.variance import Marginal, Paired
 from gumbelrace.kernels.annealing import Constant, Geometric
 from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
 from gumbelrace.kernels.gibbs import Gibbs, Labels
 from gumbelrace.kernels.langevin import Langevin, LangevinState
 from gumbelrace.kernels.metropolis import Metropolis
 from gumbelrace.kernels.proposals import LogWalk, RandomWalk
+from gumbelrace.kernels.pseudopriors import NormalPseudoprior
 from gumbelrace.kernels.scan import RandomScan, Shuffled, Systematic
 from gumbelrace.kernels.slice import EachCoordinate, RandomDirection, Slice
 from gumbelrace.kernels.target import Position
@@ -32,6 +34,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Audit",
     "Betting",
+    "Candidate",
+    "CarlinChib",
     "Constant",
     "Draws",
     "EachCoordinate",
@@ -47,7 +51,9 @@ __all__ = [
     "LogWalk",
     "Marginal",
     "Metropolis",
+    "ModelChoice",
     "Normal",
+    "NormalPseudoprior",
     "Outcome",
     "Paired",
     "Population",

@@ -69,7 +69,7 @@ def test_uncorrected_proposals_are_noticed():
 
 
 def test_wrong_way_back_is_noticed():
-    """Negative control: the reverse density has the gradient's sign wrong (a step asks there, then back)."""
+    """Negative control: the reverse density has the gradient's sign wrong (a step asks twice)."""
     model, sign = Cauchy(150, seed=1), cycle([1.0, -1.0])
     kernel, target = cauchy(
         cut=-np.inf, batch=150, gradient=lambda index, x: next(sign) * model.gradient(index, x)

@@ -1,0 +1,216 @@
+"""Model choice by Gibbs sampling in the product of all models' parameter spaces (Carlin & Chib 1995).
+
+Model k has weight w_k, parameter θ_k with prior p(θ_k | k), and pseudoprior q_k(θ_k), the law that θ_k has
+while another model is current. Then
+
+    p(k | θ, data) ∝ w_k p(θ_k | k) / q_k(θ_k) ∏ f_n(θ_k; k),
+
+a race with an arm for each model. (The paper's appendix leaves out p / q; it belongs there, since the
+product over the other models' q is the product over all of them divided by q_k.)
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from gumbelrace.audit import Audited
+from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.kernels.pseudopriors import Pseudoprior
+from gumbelrace.kernels.target import (
+    Decisions,
+    LogPrior,
+    Position,
+    checked_point,
+    checked_population,
+    prior_at,
+)
+from gumbelrace.population.base import Floats, Population, checked_count
+from gumbelrace.solvers.base import Solver
+from gumbelrace.solvers.default import Default
+
+Parameters = tuple[Floats, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A model to choose.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Updates the parameter while the model is current: any kernel whose state has a `position`.
+    pseudoprior : Pseudoprior
+        An object with ``sample(rng)`` and ``log_density(x)``, such as `NormalPseudoprior`. The closer to
+        the model's posterior, the more often models change.
+    log_prior : callable
+        ``log_prior(x) -> float``, the logarithm of the *normalised* prior density of the parameter.
+    state : callable
+        Makes the kernel's state of a position; for a `Langevin` kernel, for example,
+        ``lambda x: LangevinState(x, log_step=-0.5)``.
+    """
+
+    kernel: Kernel[Any]
+    pseudoprior: Pseudoprior
+    log_prior: LogPrior
+    state: Callable[[Floats], Any] = Position
+
+
+class ModelChoice(NamedTuple):
+    """State of a chain over models.
+
+    Attributes
+    ----------
+    model : int
+        The current model.
+    parameters : tuple of ndarray
+        The parameter of each model; those of the models that are not current mean nothing.
+    log_weights : ndarray of shape (K,)
+        Log prior probability of each model, up to a constant.
+    iteration : int
+        Steps made so far.
+    """
+
+    model: int
+    parameters: Parameters
+    log_weights: Floats
+    iteration: int = 0
+
+    @property
+    def log_evidence(self) -> Floats:
+        """Log marginal likelihoods relative to the first model's, as adapted weights estimate them."""
+        relative: Floats = self.log_weights[0] - self.log_weights
+        return relative
+
+
+def wang_landau(t: int) -> float:
+    """Give 1 / (1 + t / 100), by which step t lowers the log weight of the model it visits."""
+    return 1.0 / (1.0 + t / 100.0)
+
+
+@dataclass(frozen=True, eq=False)
+class CarlinChib(Kernel[ModelChoice]):
+    """Model choice with pseudopriors; the draw of the model is a race with an arm for each.
+
+    A step updates the parameter of the current model, draws those of the others from their
+    pseudopriors, and then draws the model. To visit all models, their weights can adapt (Wang-Landau):
+    minus the adapted log weights estimate the log marginal likelihoods, up to a constant.
+
+    Parameters
+    ----------
+    models : sequence of Candidate
+        The models.
+    likelihood : callable
+        ``likelihood(parameters)`` takes a list with the parameter of each model and gives a population
+        with an arm for each, the reward of row n for arm k being log f_n(parameters[k]; model k).
+    adapt_for : int
+        Number of steps in which the weights adapt. Later they are fixed.
+    gain : callable
+        ``gain(t)``: by how much step t lowers the log weight of the model that it visits.
+    solver : Solver
+        For the draw of the model (the kernels of the models have their own). Default: `Betting` where
+        the population knows its reward range, else ``Race(Normal())``.
+
+    Examples
+    --------
+    Is the mean of these data close to 0, or anywhere?
+
+    >>> import numpy as np, gumbelrace as gr
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.normal(0.5, 1.0, 500)
+    >>> def likelihood(points):
+    ...     return gr.table(-0.5 * (y[:, None] - np.array(points)[:, 0]) ** 2)
+    >>> def candidate(scale):
+    ...     log_prior = lambda x: -0.5 * (x[0] / scale) ** 2 - np.log(scale * np.sqrt(2 * np.pi))
+    ...     variance = 1 / (500 + scale**-2)
+    ...     pseudoprior = gr.NormalPseudoprior([variance * y.sum()], [[variance]])
+    ...     kernel = gr.Metropolis(likelihood, gr.RandomWalk(0.1), log_prior)
+    ...     return gr.Candidate(kernel, pseudoprior, log_prior)
+    >>> kernel = gr.CarlinChib([candidate(0.1), candidate(1.0)], likelihood)
+    >>> state, visits = kernel.start(rng), []
+    >>> for _ in range(200):
+    ...     state, info = kernel.step(rng, state)
+    ...     visits.append(state.model)
+    >>> bool(np.mean(visits) > 0.9)
+    True
+    """
+
+    tuning: ClassVar[frozenset[str]] = frozenset({"log_weights", "iteration"})
+
+    models: Sequence[Candidate]
+    likelihood: Callable[[list[Floats]], Population]
+    adapt_for: int = 0
+    gain: Callable[[int], float] = wang_landau
+    solver: Solver = field(default_factory=Default)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "models", tuple(self.models))
+        checked_count(len(self.models), "the number of models")
+        checked_count(self.adapt_for, "adapt_for", least=0)
+
+    def start(self, rng: np.random.Generator, model: int = 0) -> ModelChoice:
+        """Give a state with parameters drawn from the pseudopriors and equal weights."""
+        parameters = tuple(candidate.pseudoprior.sample(rng) for candidate in self.models)
+        return ModelChoice(model, parameters, np.zeros(len(self.models)))
+
+    def step(self, rng: np.random.Generator, state: ModelChoice) -> tuple[ModelChoice, Info]:
+        """Update the current model's parameter, draw the others' anew, and draw the model."""
+        self._check(state)
+        decisions, count = Decisions(self.solver, rng), len(self.models)
+        drawn, gumbel = [model.pseudoprior.sample(rng) for model in self.models], rng.gumbel(size=count)
+        drawn[state.model] = self._updated(decisions, state)
+        offset = state.log_weights + [self._log_odds(k, x) for k, x in enumerate(drawn)] + gumbel
+        model = decisions.best(checked_population(self.likelihood(drawn), count), offset)
+        weights = self._adapted(state, model)
+        after = ModelChoice(model, tuple(drawn), weights, state.iteration + 1)
+        return after, decisions.info(float(model != state.model))
+
+    def with_solver(self, solver: Solver) -> Self:
+        """Return the same kernel with another solver, also for the kernels of the models."""
+        models = [replace(model, kernel=model.kernel.with_solver(solver)) for model in self.models]
+        return replace(self, models=models, solver=solver)
+
+    def audit(self, rng: np.random.Generator, state: ModelChoice) -> tuple[int, int]:
+        """Make one step, checking every decision, also those of the current model's kernel."""
+        self._check(state)
+        current = self.models[state.model]
+        inner, outer = Audited(current.kernel.solver), Audited(self.solver)
+        models = list(self.models)
+        models[state.model] = replace(current, kernel=current.kernel.with_solver(inner))
+        replace(self, models=models, solver=outer).step(rng, state)
+        return inner.errors + outer.errors, inner.decisions + outer.decisions
+
+    def _updated(self, decisions: Decisions, state: ModelChoice) -> Floats:
+        model = self.models[state.model]
+        inner = model.state(checked_point(state.parameters[state.model]))
+        moved, info = model.kernel.step(decisions.rng, inner)
+        decisions.count(info)
+        return checked_point(moved.position)
+
+    def _log_odds(self, k: int, x: Floats) -> float:
+        """Give log p(x | k) - log q_k(x)."""
+        log_q = float(self.models[k].pseudoprior.log_density(x))
+        if not np.isfinite(log_q):
+            raise InvalidArgument(
+                f"the pseudoprior of model {k} has log density {log_q} at {x}; it must be positive "
+                "wherever the prior is"
+            )
+        return prior_at(self.models[k].log_prior, x) - log_q
+
+    def _adapted(self, state: ModelChoice, model: int) -> Floats:
+        if state.iteration >= self.adapt_for:
+            return state.log_weights
+        weights = np.array(state.log_weights, np.float64)
+        weights[model] -= self.gain(state.iteration)
+        return weights
+
+    def _check(self, state: ModelChoice) -> None:
+        count = len(self.models)
+        if len(state.parameters) != count or np.shape(state.log_weights) != (count,):
+            raise ShapeMismatch(
+                f"the state must have a parameter and a log weight for each of {count} models"
+            )
+        if not 0 <= state.model < count:
+            raise InvalidArgument(f"the current model is {state.model}; it must be from 0 to {count - 1}")

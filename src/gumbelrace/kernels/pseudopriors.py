@@ -1,0 +1,71 @@
+"""Pseudopriors: laws from which the parameters of the models that are not current are drawn."""
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.population.base import Floats
+
+
+class Pseudoprior(Protocol):
+    """A proper law of a model's parameter, positive wherever its prior is."""
+
+    def sample(self, rng: np.random.Generator) -> Floats:
+        """Draw a parameter."""
+
+    def log_density(self, x: Floats) -> float:
+        """Give the logarithm of the normalised density at x."""
+
+
+@dataclass(frozen=True, eq=False)
+class NormalPseudoprior:
+    """A normal pseudoprior, for example the Laplace approximation of the model's posterior.
+
+    Parameters
+    ----------
+    mean : array_like of shape (d,)
+        Mean.
+    covariance : array_like of shape (d, d)
+        Covariance matrix.
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> pseudoprior = gr.NormalPseudoprior([0.0, 0.0], np.eye(2))
+    >>> round(pseudoprior.log_density(np.zeros(2)), 4)
+    -1.8379
+    """
+
+    mean: Any
+    covariance: Any
+    _root: Floats = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        mean, covariance = (np.array(part, np.float64) for part in (self.mean, self.covariance))
+        if mean.ndim != 1 or covariance.shape != (len(mean), len(mean)):
+            raise ShapeMismatch(
+                f"mean has shape {mean.shape} and covariance {covariance.shape}; give (d,) and (d, d)"
+            )
+        object.__setattr__(self, "mean", mean)
+        object.__setattr__(self, "covariance", covariance)
+        object.__setattr__(self, "_root", _cholesky(covariance))
+
+    def sample(self, rng: np.random.Generator) -> Floats:
+        """Draw a parameter."""
+        drawn: Floats = self.mean + self._root @ rng.standard_normal(len(self.mean))
+        return drawn
+
+    def log_density(self, x: Floats) -> float:
+        """Give the logarithm of the normalised density at x."""
+        z = np.linalg.solve(self._root, x - self.mean)
+        log_volume = np.log(np.diag(self._root)).sum() + 0.5 * len(z) * np.log(2.0 * np.pi)
+        return float(-0.5 * z @ z - log_volume)
+
+
+def _cholesky(covariance: Floats) -> Floats:
+    try:
+        return np.asarray(np.linalg.cholesky(covariance), np.float64)
+    except np.linalg.LinAlgError as error:
+        raise InvalidArgument("covariance is not positive definite; it has no Cholesky factor") from error
