@@ -10,6 +10,16 @@ from numpy.typing import ArrayLike
 
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.jit import READER, fetch_row, pack, unpack
+from gumbelrace.population.control import (
+    ControlVariate,
+    Indices,
+    Known,
+    check_fit,
+    known,
+    raced_rows,
+    residual_of,
+    table_of,
+)
 from gumbelrace.population.base import Range, SharedPopulation, checked_count, checked_range
 from gumbelrace.shuffle import Rows, random_rows
 
@@ -67,10 +77,18 @@ class Compiled(SharedPopulation):
     chunk = 1024
 
     def __init__(
-        self, log_factor: Any, data: tuple[Any, ...], rows: Rows, arms: int, given: Range | None
+        self,
+        log_factor: Any,
+        data: tuple[Any, ...],
+        rows: Rows,
+        arms: int,
+        given: Range | None,
+        raced: Indices | None = None,
+        known: Known | None = None,
     ) -> None:
         super().__init__(rows, arms)
         self._log_factor, self._data, self._range = log_factor, data, given
+        self._raced, self.known = raced, known
         self._packed = pack(data)
 
     @property
@@ -81,7 +99,29 @@ class Compiled(SharedPopulation):
     def reshuffled(self, rng: np.random.Generator) -> Self:
         """Return the same factors, their rows in a new random order."""
         rows = random_rows(self.size, rng)
-        return type(self)(self._log_factor, self._data, rows, self.arms, self._range)
+        kept = (self.arms, self._range, self._raced, self.known)
+        return type(self)(self._log_factor, self._data, rows, *kept)
+
+    def minus(self, control: ControlVariate) -> "Compiled":
+        """Return the residuals, with the same sums. See `Population.minus`."""
+        if self.known is not None:
+            raise InvalidArgument("the population has a control variate already")
+        check_fit(control, self.size, self.arms)
+        raced = raced_rows(control, self.size)
+        rewards = table_of(self._log_factor)(control.always, np.arange(self.arms), self._data)
+        data = (*self._data, *control.data)
+        return Compiled(
+            residual_of(self._log_factor, control.function, len(self._data), raced is not None),
+            data if raced is None else (raced, *data),
+            self.rows if raced is None else random_rows(len(raced)),
+            self.arms,
+            control.residual_range,
+            raced,
+            known(control, rewards),
+        )
+
+    def _row_name(self, row: int) -> int:
+        return row if self._raced is None else int(self._raced[row])
 
     def _entry(self) -> tuple[int, int]:
         reader = _reader(self._log_factor, self._packed.type)
