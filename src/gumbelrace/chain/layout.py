@@ -13,6 +13,11 @@ from numpy.typing import NDArray
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 
 NUMBERS = "biufc"  # the kinds of dtype that a leaf may have
+PLAIN: dict[type, tuple[np.dtype[Any], tuple[int, ...]]] = {
+    bool: (np.dtype(np.bool_), ()),
+    int: (np.dtype(np.int64), ()),
+    float: (np.dtype(np.float64), ()),
+}
 
 
 class Leaf(NamedTuple):
@@ -47,19 +52,19 @@ class Layout:
 
     def values(self, state: Any) -> list[Any]:
         """Give the leaves of a state, or say which of them has changed its type or shape."""
-        found = list(named(state))
-        if len(found) != len(self.leaves):
+        values = flat(state)
+        if len(values) != len(self.leaves):
             raise ShapeMismatch(
-                f"a state has {len(found)} leaves; the initial state has {len(self.leaves)}"
+                f"a state has {len(values)} leaves; the initial state has {len(self.leaves)}"
             )
-        for leaf, (_, value) in zip(self.leaves, found, strict=True):
-            array = np.asarray(value)
-            if array.dtype != leaf.dtype or array.shape != leaf.shape:
+        for leaf, value in zip(self.leaves, values, strict=True):
+            if _kind(value) != leaf[1:]:
+                dtype, shape = _kind(value)
                 raise ShapeMismatch(
-                    f"{leaf.name} has dtype {array.dtype} and shape {array.shape}, in the initial state "
+                    f"{leaf.name} has dtype {dtype} and shape {shape}, in the initial state "
                     f"{leaf.dtype} and {leaf.shape}; all states of a run must agree"
                 )
-        return [value for _, value in found]
+        return values
 
     def build(self, values: Sequence[Any]) -> Any:
         """Put a state together from its leaves."""
@@ -80,13 +85,33 @@ def named(state: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield prefix + field, value
 
 
+def flat(state: Any) -> list[Any]:
+    """Give the leaves of a state."""
+    values: list[Any] = []
+    for value in state:
+        if isinstance(value, tuple):
+            values += flat(value)
+        else:
+            values.append(value)
+    return values
+
+
+def _kind(value: Any) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    # Asked for every leaf of every draw: arrays are made of a leaf only if nothing else helps.
+    if type(value) in PLAIN:
+        return PLAIN[type(value)]
+    if not isinstance(value, (np.ndarray, np.generic)):
+        value = np.asarray(value)
+    return value.dtype, value.shape
+
+
 def _leaf(name: str, value: Any) -> Leaf:
-    array = np.asarray(value)
-    if isinstance(value, (list, str, bytes)) or array.dtype.kind not in NUMBERS:
+    dtype, shape = _kind(value)
+    if isinstance(value, list) or dtype.kind not in NUMBERS:
         raise InvalidArgument(
             f"{name} of the state is a {type(value).__name__}; give NumPy arrays and numbers"
         )
-    return Leaf(name, array.dtype, array.shape)
+    return Leaf(name, dtype, shape)
 
 
 def _build(example: Any, values: Iterator[Any]) -> Any:

@@ -112,8 +112,8 @@ class Chain:
                 self._keep(made // self.plan.thin - 1)
 
     def _keep(self, draw: int) -> None:
-        acceptance = self.pending.acceptance / self.plan.thin
-        kept = Draw(self.state, self.pending._replace(acceptance=acceptance))
+        evaluations, rewards, looks, acceptance = self.pending
+        kept = Draw(self.state, Info(evaluations, rewards, looks, acceptance / self.plan.thin))
         for column, value in zip(self.columns, self.layout.values(kept), strict=True):
             column[draw] = value
         self.pending = NOTHING
