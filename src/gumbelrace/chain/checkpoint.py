@@ -51,7 +51,7 @@ def _refuse_foreign(folder: Path) -> None:
     if not folder.exists():
         return
     if not folder.is_dir() or {item.name for item in folder.iterdir()} - {LOCK, RUN + NEW}:
-        with _damage(folder):
+        with _damage(folder / RUN):
             found = json.loads((folder / RUN).read_bytes())
             if {key: found[key] for key in FORMAT} != FORMAT:
                 raise ValueError(f"{RUN} is of another format")
