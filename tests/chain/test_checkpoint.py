@@ -132,16 +132,24 @@ from tests.chain.kernels import assert_same
 from tests.chain.test_checkpoint import walk
 
 checkpoint.SHORTEST, checkpoint.PATIENCE = 0.0, 0.5  # half of the time is spent writing
-path, when = sys.argv[1], np.random.default_rng(8)
-for _ in range(12):
-    child = os.fork()
+path, when, killed = sys.argv[1], np.random.default_rng(8), 0
+
+def stamp():
+    place = path + "/chain-0.npz"
+    return os.path.exists(place) and os.stat(place).st_mtime_ns
+
+for _ in range(10):
+    before, child = stamp(), os.fork()
     if child == 0:
-        walk(path, steps=3000)
+        walk(path, steps=6000)
         os._exit(0)
-    time.sleep(when.uniform(0.01, 0.08))
+    while stamp() == before and os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        time.sleep(1e-3)
+    time.sleep(when.uniform(0.0, 0.03))
     os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-assert_same(walk(path, steps=3000), walk(steps=3000))
+    killed += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+assert killed > 3, killed
+assert_same(walk(path, steps=6000), walk(steps=6000))
 """
 
 
