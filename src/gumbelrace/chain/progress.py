@@ -43,12 +43,13 @@ def _console() -> Any:
 
 
 def _display(console: Any) -> Any:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+    # With 80 columns a line fits whole.
     return Progress(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
+        BarColumn(bar_width=20),
+        TextColumn("{task.percentage:3.0f}%"),
         TextColumn("{task.fields[took]}", style="dim"),
         TimeRemainingColumn(elapsed_when_finished=True),
         console=console,
@@ -60,7 +61,7 @@ def _line(chains: list[Chain], number: int) -> dict[str, Any]:
     name = f"chain {number}" if len(chains) == 1 else f"{len(chains)} chains"
     warming = any(chain.done < chain.plan.warmup for chain in chains)
     return {
-        "description": f"{name} {'warming up' if warming else 'sampling':10}",
+        "description": f"{name} {'warm-up' if warming else '':7}",
         "completed": sum(chain.done for chain in chains),
         "total": sum(chain.plan.total for chain in chains),
         "took": _took(chains),
@@ -72,5 +73,5 @@ def _took(chains: list[Chain]) -> str:
     if steps == 0:
         return ""
     total = reduce(added, (chain.tally for chain in chains))
-    read = f"read {total.evaluations / total.rewards:.1%} of factors, " if total.rewards else ""
-    return f"{read}acceptance {total.acceptance / steps:.2f}"
+    read = f"{total.evaluations / total.rewards:.1%} read, " if total.rewards else ""
+    return f"{read}{total.acceptance / steps:.2f} accepted"
