@@ -291,6 +291,14 @@ def test_no_changed_byte_goes_unseen(tmp_path):
     assert noticed > 100
 
 
+def test_what_a_write_that_failed_has_left_is_ignored(tmp_path):
+    walk(tmp_path, steps=9)
+    with open(tmp_path / "chain-0.draws", "ab") as file:
+        file.write(b"half a dr")
+    (tmp_path / "chain-1.npz.new").write_bytes(b"half a pl")
+    assert_same(walk(tmp_path), walk())
+
+
 def test_objects_are_not_read(tmp_path):
     walk(tmp_path)
     np.savez(tmp_path / "chain-0.npz", place=np.array([print]), state=np.array([print]))

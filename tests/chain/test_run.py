@@ -4,6 +4,7 @@ import _thread
 import threading
 import time
 import tracemalloc
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -152,6 +153,30 @@ def test_an_error_stops_all_chains_and_names_its_own():
     assert not [thread for thread in threading.enumerate() if "ThreadPool" in thread.name]
 
 
+def test_an_error_of_the_display_stops_the_chains(monkeypatch):
+    @contextmanager
+    def broken(*arguments):
+        yield lambda: 1 // 0
+
+    monkeypatch.setattr("gumbelrace.chain.run.shown", broken)
+    kernel = Counting()
+    with pytest.raises(ZeroDivisionError):
+        gr.run(kernel, Point(0.0), 3000, seeded())
+    assert 0 < len(kernel.seen) < 3000
+
+
+class Counting(Kernel):
+    """Is slow, and notes its steps."""
+
+    def __init__(self):
+        self.seen = []
+
+    def step(self, rng, state):
+        time.sleep(1e-3)
+        self.seen.append(state)
+        return state, Info(0, 0, 0, 0.0)
+
+
 class Interrupting(Kernel):
     """Chain 0 presses Ctrl-C at its step 50."""
 
@@ -176,6 +201,22 @@ def test_ctrl_c_gives_what_there_is():
     assert (trace["x"] - [[0.0], [1000.0]] == np.arange(1.0, trace.draws + 1.0)).all()
     assert trace.last[0].x >= 50.0
     assert "interrupted" in repr(trace)
+
+
+class Insisting(Kernel):
+    """Presses Ctrl-C twice in its first step."""
+
+    def step(self, rng, state):
+        for _ in range(2):
+            _thread.interrupt_main()
+            time.sleep(0.2)
+        return state, Info(0, 0, 0, 0.0)
+
+
+@only_in_main
+def test_a_second_ctrl_c_is_as_always():
+    with pytest.raises(KeyboardInterrupt):
+        gr.run(Insisting(), Point(0.0), 100, seeded())
 
 
 @only_in_main

@@ -186,6 +186,22 @@ def test_the_audit_gives_the_kernel_states_as_it_knows_them():
     assert (report.errors, report.draws) == (10, 10)
 
 
+class Noting(Autoregression):
+    """Notes the states that it is asked to audit."""
+
+    solver, noted = gr.Exact(), []
+
+    def audit(self, rng, state):
+        self.noted.append(state.x)
+        return 0, 1
+
+
+def test_the_audit_takes_no_state_twice():
+    trace = gr.run(Noting(), Point(0.0), 20, seeded(), chains=3)
+    trace.audit(1.0, rng=seeded())
+    assert sorted(Noting.noted) == sorted(trace["x"].ravel())
+
+
 @pytest.mark.parametrize("share", [0.0, -1.0, 1.5, float("nan")])
 def test_a_share_is_a_share(share):
     with pytest.raises(InvalidArgument, match="share"):
