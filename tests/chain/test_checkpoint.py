@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -200,8 +201,10 @@ class Pressing(Kernel):
     press: bool
 
     def step(self, rng, state):
-        if self.press and state.x == 49.0:
-            _thread.interrupt_main()
+        if self.press:
+            time.sleep(1e-4)
+            if state.x == 49.0:
+                _thread.interrupt_main()
         return Point(state.x + 1.0), Info(1, 2, 1, rng.random())
 
 
