@@ -5,6 +5,8 @@ from gumbelrace.best import best
 from gumbelrace.bounds.normal import Normal
 from gumbelrace.bounds.serfling import Serfling
 from gumbelrace.bounds.variance import Marginal, Paired
+from gumbelrace.chain.run import run
+from gumbelrace.chain.trace import Trace
 from gumbelrace.population.base import Population
 from gumbelrace.population.compiled import compiled
 from gumbelrace.population.factors import factors
@@ -36,12 +38,14 @@ __all__ = [
     "Serfling",
     "Solver",
     "TotalVariation",
+    "Trace",
     "audit",
     "b_normal",
     "best",
     "compiled",
     "factors",
     "independent",
+    "run",
     "sample",
     "table",
 ]
