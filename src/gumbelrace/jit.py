@@ -97,6 +97,16 @@ def call_reader(
 
 
 @intrinsic
+def call_setter(typingctx: Any, address: Any, context: Any, offset: Any, low: Any, high: Any) -> Any:
+    """Call a function of four 64-bit words by its address."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _call(builder, arguments[0], list(arguments[1:]))
+
+    return types.int64(*[types.int64] * 5), codegen
+
+
+@intrinsic
 def call_next_uint64(typingctx: Any, address: Any, state: Any) -> Any:
     """Call a bit generator's `next_uint64(state)` by its address."""
 

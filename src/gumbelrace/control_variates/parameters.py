@@ -4,8 +4,8 @@ With t = θ - θ̂, gradients g_n and Hessians H_n at the centre θ̂, first or 
 
     h_n(θ) = l_n(θ̂) + g_n·t (+ ½ t'H_n t),    Σ_n h_n(θ) = L + G·t (+ ½ t'H t).
 
-If |l_n(θ) - h_n(θ)| ≤ M_n ‖Wt‖^(order+1), the residuals have a known range, and `Betting` can decide without
-reading a row when the range is small enough.
+If |l_n(θ) - h_n(θ)| ≤ M_n ‖Wt‖^(order+1), the residuals have a known range, and `Betting` can decide
+without reading a row when the range is small enough.
 """
 
 import functools
@@ -18,9 +18,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.control_variates.outliers import farthest
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.population.control import ControlVariate
+from gumbelrace.population.control import Always, ControlVariate
 
 Floats = NDArray[np.float64]
+
+# Residuals are differences of numbers of the size of log factors: their range allows for rounding.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -44,9 +47,11 @@ class ParameterTaylor:
         1 or 2.
     remainder : float or None
         M, the largest M_n of the rows that are not always read.
+    rounding : float
+        Added to the range of the residuals.
     metric : ndarray of shape (d, d)
         W.
-    always : ndarray of int64
+    always : Always or None
         Rows that are always read.
     """
 
@@ -58,8 +63,9 @@ class ParameterTaylor:
     hessian: Floats
     order: int
     remainder: float | None
+    rounding: float
     metric: Floats
-    always: NDArray[np.int64]
+    always: Always | None
 
     def at(self, points: ArrayLike) -> ControlVariate:
         """Give the control variate whose arm i is points[i]."""
@@ -75,6 +81,7 @@ class ParameterTaylor:
         if self.remainder is None:
             return None
         most = self.remainder * np.linalg.norm(steps @ self.metric.T, axis=1) ** (self.order + 1)
+        most += self.rounding
         return -most, most
 
 
@@ -127,14 +134,26 @@ def parameter_taylor(
     """
     point, order = checked_centre(centre, order)
     rest, always, most = split_rows(remainder, outliers, size)
-    value, gradient, hessian = _sums(terms, tuple(data), point, rest)
+    value, gradient, hessian, largest = _sums(terms, tuple(data), point, rest)
+    rounding = ROUNDING * (1.0 + largest)
     scale = np.eye(len(point)) if metric is None else np.ascontiguousarray(metric, np.float64)
     return ParameterTaylor(
-        point, terms, tuple(data), value, gradient, hessian * (order == 2), order, most, scale, always
+        point,
+        terms,
+        tuple(data),
+        value,
+        gradient,
+        hessian * (order == 2),
+        order,
+        most,
+        rounding,
+        scale,
+        always,
     )
 
 
 def checked_centre(centre: ArrayLike, order: int) -> tuple[Floats, int]:
+    """Check the point of expansion and the order."""
     point = np.array(centre, np.float64)
     if point.ndim != 1 or not np.isfinite(point).all():
         raise InvalidArgument("centre must be an array of finite numbers, one for each parameter")
@@ -145,18 +164,18 @@ def checked_centre(centre: ArrayLike, order: int) -> tuple[Floats, int]:
 
 def split_rows(
     remainder: ArrayLike | None, outliers: float, size: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], float | None]:
+) -> tuple[NDArray[np.int64], Always | None, float | None]:
     """Give the rows to race on, those always read, and the largest remainder of the former."""
     every = np.arange(size)
     if remainder is None or np.ndim(remainder) == 0:
         if outliers != 0.0:
             raise InvalidArgument("outliers are the rows with the largest remainder: give it for each row")
-        return every, every[:0], None if remainder is None else float(np.asarray(remainder))
+        return every, None, None if remainder is None else float(np.asarray(remainder))
     bounds = np.asarray(remainder, np.float64)
     if bounds.shape != (size,) or not (bounds >= 0.0).all():
         raise InvalidArgument(f"remainder must be a number or an array of shape ({size},), not negative")
     always = farthest(bounds, outliers)
-    rest = np.delete(every, always)
+    rest = every if always is None else always.raced
     return rest, always, float(bounds[rest].max())
 
 
@@ -166,18 +185,18 @@ def _sums(terms: Any, data: tuple[Any, ...], centre: Floats, rows: NDArray[np.in
     axes = np.eye(d)
     first, second = np.triu_indices(d, 1)
     directions = np.concatenate([axes, axes[first] + axes[second]])
-    value, slopes, curvatures = _directional_sums(terms)(rows, centre, directions, data)
+    value, slopes, curvatures, largest = _directional_sums(terms)(rows, centre, directions, data)
     hessian = np.diag(curvatures[:d])
     between = 0.5 * (curvatures[d:] - curvatures[first] - curvatures[second])
     hessian[first, second] = hessian[second, first] = between
-    return value, slopes[:d], hessian
+    return value, slopes[:d], hessian, largest
 
 
 @functools.lru_cache(maxsize=256)
 def _directional_sums(terms: Any) -> Any:
     @numba.njit(nogil=True)
     def sums(rows, centre, directions, data):  # type: ignore[no-untyped-def]
-        total, k = 0.0, len(directions)
+        total, largest, k = 0.0, 0.0, len(directions)
         slopes, curvatures = np.zeros(k), np.zeros(k)
         for n in rows:
             for i in range(k):
@@ -185,6 +204,7 @@ def _directional_sums(terms: Any) -> Any:
                 slopes[i] += slope
                 curvatures[i] += curvature
             total += value
-        return total, slopes, curvatures
+            largest = max(largest, abs(value))
+        return total, slopes, curvatures, largest
 
     return sums

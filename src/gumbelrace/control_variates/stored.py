@@ -7,7 +7,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gumbelrace.control_variates.parameters import ParameterTaylor, checked_centre, split_rows
+from gumbelrace.control_variates.parameters import ROUNDING, ParameterTaylor, checked_centre, split_rows
 from gumbelrace.errors import MissingPackage, ShapeMismatch
 
 
@@ -23,7 +23,7 @@ def stored_taylor(
 ) -> ParameterTaylor:
     """Expand log factors around `centre`, derivatives given as arrays of shape (N,), (N, d) and (N, d, d).
 
-    Without `hessians` the expansion is of first order. The other parameters are those of `parameter_taylor`.
+    Without `hessians` the expansion is of first order. The other parameters are as in `parameter_taylor`.
     """
     point, order = checked_centre(centre, 1 if hessians is None else 2)
     derivatives = tuple(
@@ -38,8 +38,9 @@ def stored_taylor(
     hessian = sums[2] if order == 2 else np.zeros((d, d))
     scale = np.eye(d) if metric is None else np.ascontiguousarray(metric, np.float64)
     terms = _second if order == 2 else _first
+    rounding = ROUNDING * (1.0 + np.abs(derivatives[0]).max())
     return ParameterTaylor(
-        point, terms, derivatives, float(sums[0]), sums[1], hessian, order, most, scale, always
+        point, terms, derivatives, float(sums[0]), sums[1], hessian, order, most, rounding, scale, always
     )
 
 

@@ -35,7 +35,7 @@ def terms(n, centre, direction, x, y):  # type: ignore[no-untyped-def]
 
 @numba.njit
 def stored_terms(n, centre, direction, x, at_centre):  # type: ignore[no-untyped-def]
-    """The same from `at_centre(...)`, which holds what does not depend on the direction."""
+    """Give the same from `at_centre(...)`, which holds what does not depend on the direction."""
     t = 0.0
     for i in range(len(centre)):
         t += x[n, i] * direction[i]
@@ -51,7 +51,8 @@ def at_centre(centre: Floats, x: Floats, y: Floats) -> Floats:
 
 def remainder(x: Floats, metric: Floats) -> Floats:
     """M_n with |log f_n(θ) - its second-order expansion at c| ≤ M_n ‖W(θ - c)‖³."""
-    return REMAINDER * np.linalg.norm(x @ np.linalg.inv(metric), axis=1) ** 3
+    bounds: Floats = REMAINDER * np.linalg.norm(x @ np.linalg.inv(metric), axis=1) ** 3
+    return bounds
 
 
 def gradient(index: NDArray[Any], theta: Floats, x: Floats, y: Floats) -> Floats:

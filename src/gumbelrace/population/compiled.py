@@ -10,17 +10,16 @@ from numpy.typing import ArrayLike
 
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.jit import READER, fetch_row, pack, unpack
+from gumbelrace.population.base import Floats, Range, SharedPopulation, checked_count, checked_range
 from gumbelrace.population.control import (
     ControlVariate,
     Indices,
     Known,
     check_fit,
     known,
-    raced_rows,
     residual_of,
     table_of,
 )
-from gumbelrace.population.base import Range, SharedPopulation, checked_count, checked_range
 from gumbelrace.shuffle import Rows, random_rows
 
 # Rows lie anywhere in the user's data: they are fetched this many rows before they are needed.
@@ -107,18 +106,20 @@ class Compiled(SharedPopulation):
         if self.known is not None:
             raise InvalidArgument("the population has a control variate already")
         check_fit(control, self.size, self.arms)
-        raced = raced_rows(control, self.size)
-        rewards = table_of(self._log_factor)(control.always, np.arange(self.arms), self._data)
-        data = (*self._data, *control.data)
+        always, data = control.always, (*self._data, *control.data)
         return Compiled(
-            residual_of(self._log_factor, control.function, len(self._data), raced is not None),
-            data if raced is None else (raced, *data),
-            self.rows if raced is None else random_rows(len(raced)),
+            residual_of(self._log_factor, control.function, len(self._data), always is not None),
+            data if always is None else (always.raced, *data),
+            self.rows if always is None else always.order,
             self.arms,
             control.residual_range,
-            raced,
-            known(control, rewards),
+            None if always is None else always.raced,
+            known(control, self._rewards),
         )
+
+    def _rewards(self, rows: Indices) -> Floats:
+        rewards: Floats = table_of(self._log_factor)(rows, np.arange(self.arms), self._data)
+        return rewards
 
     def _row_name(self, row: int) -> int:
         return row if self._raced is None else int(self._raced[row])

@@ -6,7 +6,8 @@ can be left to be always read.
 """
 
 import functools
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numba
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument, InvalidReward, ShapeMismatch
+from gumbelrace.shuffle import Rows, random_rows
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -26,8 +28,30 @@ class Known(NamedTuple):
     evaluations: int  # rewards that were read for it
 
 
-def _no_rows() -> Indices:
-    return np.empty(0, np.int64)
+@dataclass(frozen=True)
+class Always:
+    """Rows that are always read, in increasing order, out of `size`; the others are raced on."""
+
+    rows: Indices
+    size: int
+
+    def __post_init__(self) -> None:
+        if len(self.rows) == 0 or np.any(np.diff(self.rows) <= 0):
+            raise InvalidArgument("rows that are always read must be at least one, and increasing")
+        if self.rows[0] < 0 or self.rows[-1] >= self.size:
+            raise InvalidArgument(f"rows that are always read must lie in 0..{self.size - 1}")
+        if len(self.rows) >= self.size:
+            raise InvalidArgument("every row is always read: nothing is left to race on; use Exact()")
+
+    @functools.cached_property
+    def raced(self) -> Indices:
+        """The other rows."""
+        return np.delete(np.arange(self.size), self.rows)
+
+    @functools.cached_property
+    def order(self) -> Rows:
+        """A random order of the positions in `raced`."""
+        return random_rows(len(self.raced))
 
 
 @dataclass(frozen=True)
@@ -41,18 +65,18 @@ class ControlVariate:
     data : tuple
         Arrays and numbers that it takes.
     sums : ndarray of shape (D,)
-        Sum of h over all rows that are not in `always`.
+        Sum of h over all rows that are not always read.
     residual_range : (low, high), optional
         Arrays of length D that bound l - h on the same rows.
-    always : ndarray of int64
-        Rows that are always read, in increasing order; h is not used on them.
+    always : Always, optional
+        Rows that are always read; h is not used on them.
     """
 
     function: Any
     data: tuple[Any, ...]
     sums: Floats
     residual_range: tuple[Floats, Floats] | None = None
-    always: Indices = field(default_factory=_no_rows)
+    always: Always | None = None
 
     def values(self, index: Indices, arms: Indices) -> Floats:
         """Give h for rows and arms, of shape (len(index), len(arms))."""
@@ -68,25 +92,20 @@ def check_fit(control: ControlVariate, size: int, arms: int) -> None:
         )
     if not np.isfinite(control.sums).all():
         raise InvalidArgument("a sum of the control variate is not finite")
-    rows = control.always
-    if len(rows) and (rows[0] < 0 or rows[-1] >= size or np.any(np.diff(rows) <= 0)):
-        raise InvalidArgument(f"rows that are always read must be increasing and lie in 0..{size - 1}")
-    if len(rows) >= size:
-        raise InvalidArgument("every row is always read: nothing is left to race on; use Exact()")
+    if control.always is not None and control.always.size != size:
+        raise ShapeMismatch(f"the control variate is of {control.always.size} rows, not {size}")
 
 
-def raced_rows(control: ControlVariate, size: int) -> Indices | None:
-    """Give the rows that are not always read; None if that is all of them."""
-    return np.delete(np.arange(size), control.always) if len(control.always) else None
-
-
-def known(control: ControlVariate, rewards: Floats) -> Known:
-    """Add the rewards of the rows that are always read, of shape (rows, D), to the known sums."""
+def known(control: ControlVariate, rewards_of: Callable[[Indices], Floats]) -> Known:
+    """Add the rewards of the rows that are always read to the known sums."""
+    if control.always is None:
+        return Known(control.sums, 0)
+    rewards = np.asarray(rewards_of(control.always.rows), np.float64)
     bad = np.isnan(rewards) | np.isposinf(rewards)
     if bad.any():
         k, arm = np.argwhere(bad)[0]
         raise InvalidReward(
-            f"the reward of row {control.always[k]}, arm {arm} is NaN or +inf; "
+            f"the reward of row {control.always.rows[k]}, arm {arm} is NaN or +inf; "
             "a log factor must be finite, or -inf for an impossible arm"
         )
     return Known(control.sums + rewards.sum(axis=0), rewards.size)

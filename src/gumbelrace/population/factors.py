@@ -16,7 +16,7 @@ from gumbelrace.population.base import (
     checked_range,
 )
 from gumbelrace.population.callback import Callback
-from gumbelrace.population.control import ControlVariate, Indices, Known, check_fit, known, raced_rows
+from gumbelrace.population.control import ControlVariate, Indices, Known, check_fit, known
 from gumbelrace.shuffle import Rows, random_rows
 
 LogFactors = Callable[[NDArray[np.int64], NDArray[np.int64]], Any]
@@ -94,15 +94,15 @@ class Factors(SharedPopulation):
         if self.known is not None:
             raise InvalidArgument("the population has a control variate already")
         check_fit(control, self.size, self.arms)
-        raced, every = raced_rows(control, self.size), np.arange(self.arms)
-        always = self._log_factors(control.always, every) if len(control.always) else ()
+        always, every = control.always, np.arange(self.arms)
+        raced = None if always is None else always.raced
         return Factors(
             residuals(self._log_factors, control, raced),
-            self.rows if raced is None else random_rows(len(raced)),
+            self.rows if always is None else always.order,
             self.arms,
             control.residual_range,
             raced,
-            known(control, np.reshape(np.asarray(always, np.float64), (-1, self.arms))),
+            known(control, lambda rows: self._log_factors(rows, every)),
         )
 
     def _row_name(self, row: int) -> int:

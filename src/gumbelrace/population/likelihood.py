@@ -46,6 +46,10 @@ class Likelihood:
 
     def __call__(self, points: ArrayLike) -> Compiled:
         """Give the population whose arm i is the parameter points[i]."""
+        return self.bound(points)[0]
+
+    def bound(self, points: ArrayLike) -> tuple[Compiled, ControlVariate | None]:
+        """Give the population, and the control variate that is in it."""
         checked = np.ascontiguousarray(points, np.float64)
         if checked.ndim == 0 or len(checked) == 0:
             raise ShapeMismatch("points must be an array of at least one point, one in each row")
@@ -53,7 +57,10 @@ class Likelihood:
         given = checked_range(self.reward_range, arms)
         data = (checked, *self.data)
         population = Compiled(by_arm(self.log_factor), data, self.rows, arms, given)
-        return population if self.control is None else population.minus(self.control.at(checked))
+        if self.control is None:
+            return population, None
+        control = self.control.at(checked)
+        return population.minus(control), control
 
 
 def likelihood(

@@ -133,9 +133,9 @@ class Table(_Array):
             raise InvalidArgument("the population has a control variate already")
         rewards, shuffled, _ = self._made_of
         check_fit(control, len(rewards), self.arms)
-        raced = np.delete(np.arange(len(rewards)), control.always)
+        raced = np.arange(len(rewards)) if control.always is None else control.always.raced
         residuals = Table(rewards[raced] - control.values(raced, np.arange(self.arms)), shuffled)
-        residuals.known = known(control, np.asarray(rewards[control.always], np.float64))
+        residuals.known = known(control, lambda rows: rewards[rows])
         return residuals
 
     def _direct(self) -> Floats:

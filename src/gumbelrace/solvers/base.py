@@ -68,6 +68,8 @@ class Solver(ABC):
 
     #: Whether the solver cannot work without a reward range.
     needs_range = False
+    #: Whether all it does on arms that share their rows is `engine.race` with its `rule`.
+    is_a_race = True
 
     @property
     @abstractmethod
