@@ -17,6 +17,7 @@ from tests.chain.kernels import MIXED, Autoregression, Choice, Point, Raced, Wal
 
 import gumbelrace as gr
 from gumbelrace.chain import checkpoint as module
+from gumbelrace.chain import worker
 from gumbelrace.errors import CheckpointBusy, CheckpointDamaged, CheckpointMismatch
 from gumbelrace.kernels.base import Info, Kernel
 
@@ -33,6 +34,7 @@ def save_always(patch):
     """Save after every step."""
     patch.setattr(module, "SHORTEST", 0.0)
     patch.setattr(module, "PATIENCE", 0.0)
+    patch.setattr(worker, "SECONDS_A_BLOCK", 0.0)
 
 
 def content(folder):

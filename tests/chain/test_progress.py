@@ -29,8 +29,7 @@ def screen(team, steps, terminal=True):
     console = rich_console.Console(file=file, force_terminal=terminal, color_system=None, width=80)
     with shown(team, console=console) as refresh:
         for chain in team:
-            for _ in range(steps):
-                chain.step()
+            chain.advance(steps)
         refresh()
         text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", file.getvalue()).replace("\r", "\n")
     return [line for line in text.splitlines() if line][-len(team) :]

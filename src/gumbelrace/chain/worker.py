@@ -1,5 +1,6 @@
 """One chain: where it is, the steps that it makes, and the draws that it keeps."""
 
+import time
 from dataclasses import dataclass
 from threading import Event
 from typing import Any, NamedTuple, Protocol
@@ -11,6 +12,8 @@ from gumbelrace.chain.layout import Layout
 from gumbelrace.kernels.base import Info, Kernel
 
 NOTHING = Info(0, 0, 0, 0.0)
+# A kernel is asked for about so many seconds of steps at a time: Ctrl-C is heard in between.
+SECONDS_A_BLOCK = 0.02
 
 
 class Draw(NamedTuple):
@@ -93,16 +96,25 @@ class Chain:
             raise
 
     def _advance(self, stop: Event, saver: Saver | None) -> None:
+        block = 1
         while self.done < self.plan.total and not stop.is_set():
-            self.step()
+            started = time.perf_counter()
+            count = min(block, self.plan.total - self.done)
+            self.advance(count)
             if saver is not None and saver.due():
                 saver.save(self)
+            fitting = count * SECONDS_A_BLOCK / max(time.perf_counter() - started, 1e-9)
+            block = int(min(max(fitting, 1.0), 2.0 * count))
         if saver is not None:
             saver.save(self)
 
-    def step(self) -> None:
-        """Make a step, and keep the state if its turn has come."""
-        self.state, info = self.kernel.step(self.rng, self.state)
+    def advance(self, count: int) -> None:
+        """Make steps, keeping the states whose turn has come."""
+        for state, info in self.kernel.steps(self.rng, self.state, count):
+            self.state = state
+            self._note(info)
+
+    def _note(self, info: Info) -> None:
         self.done += 1
         self.tally = added(self.tally, info)
         made = self.done - self.plan.warmup
