@@ -9,7 +9,7 @@ from numba.core.dispatcher import Dispatcher
 from numpy.typing import ArrayLike
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.jit import READER, fetch_row, pack, unpack
+from gumbelrace.jit import READER, Packed, fetch_row, pack, unpack
 from gumbelrace.population.base import Floats, Range, SharedPopulation, checked_count, checked_range
 from gumbelrace.population.control import (
     ControlVariate,
@@ -66,6 +66,7 @@ def compiled(
         raise InvalidArgument(
             f"data is a {type(data).__name__}; give a tuple, for example (y, centers) or (y,)"
         )
+    pack(data)  # says now what is wrong with it
     size, arms = checked_count(size, "size"), checked_count(arms, "arms")
     return Compiled(log_factor, data, random_rows(size), arms, checked_range(reward_range, arms))
 
@@ -88,7 +89,6 @@ class Compiled(SharedPopulation):
         super().__init__(rows, arms)
         self._log_factor, self._data, self._range = log_factor, data, given
         self._raced, self.known = raced, known
-        self._packed = pack(data)
 
     @property
     def reward_range(self) -> Range | None:
@@ -123,6 +123,10 @@ class Compiled(SharedPopulation):
 
     def _row_name(self, row: int) -> int:
         return row if self._raced is None else int(self._raced[row])
+
+    @functools.cached_property
+    def _packed(self) -> Packed:
+        return pack(self._data)
 
     def _entry(self) -> tuple[int, int]:
         reader = _reader(self._log_factor, self._packed.type)

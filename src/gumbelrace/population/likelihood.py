@@ -10,6 +10,7 @@ from numba.core.dispatcher import Dispatcher
 from numpy.typing import ArrayLike
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.jit import pack
 from gumbelrace.population.base import Floats, checked_count, checked_range
 from gumbelrace.population.compiled import Compiled
 from gumbelrace.population.control import ControlVariate
@@ -104,6 +105,7 @@ def likelihood(
         raise InvalidArgument("log_factor is not compiled; decorate it with @numba.njit")
     if not isinstance(data, tuple):
         raise InvalidArgument(f"data is a {type(data).__name__}; give a tuple, for example (x, y) or (y,)")
+    pack(data)  # says now what is wrong with it
     return Likelihood(log_factor, data, random_rows(checked_count(size, "size")), reward_range)
 
 
