@@ -7,10 +7,21 @@ from gumbelrace.bounds.serfling import Serfling
 from gumbelrace.bounds.variance import Marginal, Paired
 from gumbelrace.chain.run import run
 from gumbelrace.chain.trace import Trace
+from gumbelrace.control_variates.parameters import ParameterTaylor, parameter_taylor
+from gumbelrace.control_variates.stored import jax_taylor, stored_taylor
+from gumbelrace.kernels.annealing import Constant, Geometric
+from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.kernels.gibbs import Gibbs, Labels
+from gumbelrace.kernels.metropolis import Metropolis
+from gumbelrace.kernels.proposals import LogWalk, RandomWalk
+from gumbelrace.kernels.scan import RandomScan, Shuffled, Systematic
+from gumbelrace.kernels.target import Position
 from gumbelrace.population.base import Population
 from gumbelrace.population.compiled import compiled
+from gumbelrace.population.control import Always, ControlVariate
 from gumbelrace.population.factors import factors
 from gumbelrace.population.independent import independent
+from gumbelrace.population.likelihood import Likelihood, likelihood
 from gumbelrace.population.table import table
 from gumbelrace.sample import Draws, TotalVariation, sample
 from gumbelrace.solvers.base import Outcome, Promise, Solver
@@ -23,20 +34,37 @@ from gumbelrace.walk import b_normal
 __version__ = "0.1.0"
 
 __all__ = [
+    "Always",
     "Audit",
     "Betting",
+    "Constant",
+    "ControlVariate",
     "Draws",
     "Exact",
+    "Geometric",
+    "Gibbs",
+    "Info",
+    "Kernel",
+    "Labels",
+    "Likelihood",
     "LilUCB",
+    "LogWalk",
     "Marginal",
+    "Metropolis",
     "Normal",
     "Outcome",
     "Paired",
+    "ParameterTaylor",
     "Population",
+    "Position",
     "Promise",
     "Race",
+    "RandomScan",
+    "RandomWalk",
     "Serfling",
+    "Shuffled",
     "Solver",
+    "Systematic",
     "TotalVariation",
     "Trace",
     "audit",
@@ -45,7 +73,11 @@ __all__ = [
     "compiled",
     "factors",
     "independent",
+    "jax_taylor",
+    "likelihood",
+    "parameter_taylor",
     "run",
     "sample",
+    "stored_taylor",
     "table",
 ]

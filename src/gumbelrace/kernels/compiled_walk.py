@@ -6,6 +6,7 @@ control variate and called by its address, puts the offsets and reward ranges of
 """
 
 import functools
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numba
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 from gumbelrace.control_variates.parameters import ParameterTaylor
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.jit import Bits, Packed, bits_of, call_setter, kernel, pack, part, unpack
+from gumbelrace.kernels.base import Info
+from gumbelrace.kernels.target import Position
 from gumbelrace.population.base import CODE, FINE, Floats, Source
 from gumbelrace.population.likelihood import Likelihood
 from gumbelrace.shuffle import Stream
@@ -40,6 +43,12 @@ class History(NamedTuple):
     evaluations: NDArray[np.int64]
     looks: NDArray[np.int64]
     accepted: NDArray[np.bool_]
+
+    def each(self, rewards: int) -> Iterator[tuple[Position, Info]]:
+        """Give the steps one after the other; `rewards` is what an exact one would have read."""
+        evaluations, looks, accepted = (part.tolist() for part in self[1:])
+        for x, *counts in zip(self.positions, evaluations, looks, accepted, strict=True):
+            yield Position(x), Info(counts[0], rewards, counts[1], float(counts[2]))
 
 
 def can_compile(likelihood: Any, log_prior: Any, solver: Solver) -> bool:
@@ -73,6 +82,11 @@ class CompiledWalk:
         self._population, control = likelihood.bound(self._points)
         steps = control.data[1] if control else None
         self._setter, self._packed = _set_up(likelihood, log_prior or flat, self._points, steps)
+
+    @property
+    def rewards(self) -> int:
+        """What an exact step reads."""
+        return self._population.rewards
 
     def steps(self, rng: np.random.Generator, position: Floats, count: int) -> History:
         """Make steps from `position`."""

@@ -1,0 +1,73 @@
+"""The temperature of each sweep: Gumbel noise times T draws from p^(1/T), and at T = 0 takes the best."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gumbelrace.errors import InvalidArgument
+
+# The temperature of sweep 0, 1, 2, ...
+Annealing = Callable[[int], float]
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same temperature for every sweep: 1 samples from p, 0 takes the best state each time.
+
+    Examples
+    --------
+    >>> import gumbelrace as gr
+    >>> gr.Constant(0.5)(7)
+    0.5
+    """
+
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        checked_temperature(self.temperature)
+
+    def __call__(self, sweep: int) -> float:
+        """Give the temperature of a sweep."""
+        return self.temperature
+
+
+@dataclass(frozen=True)
+class Geometric:
+    """A temperature that falls by a fixed ratio: start · ratio^sweep, and 0 from `zero_after` on.
+
+    Parameters
+    ----------
+    start : float
+        Temperature of the first sweep.
+    ratio : float
+        In (0, 1]: each temperature over the one before.
+    zero_after : int, optional
+        Number of sweeps after which the temperature is 0. Default: it never is.
+
+    Examples
+    --------
+    >>> import gumbelrace as gr
+    >>> [gr.Geometric(start=2.0, ratio=0.5, zero_after=3)(sweep) for sweep in range(5)]
+    [2.0, 1.0, 0.5, 0.0, 0.0]
+    """
+
+    start: float = 1.0
+    ratio: float = 0.95
+    zero_after: int | None = None
+
+    def __post_init__(self) -> None:
+        checked_temperature(self.start)
+        if not 0.0 < self.ratio <= 1.0:
+            raise InvalidArgument(f"ratio is {self.ratio}; it must lie in (0, 1]")
+
+    def __call__(self, sweep: int) -> float:
+        """Give the temperature of a sweep."""
+        if self.zero_after is not None and sweep >= self.zero_after:
+            return 0.0
+        return self.start * self.ratio**sweep
+
+
+def checked_temperature(temperature: float) -> float:
+    """Return a temperature if it is one."""
+    if not 0.0 <= temperature < float("inf"):
+        raise InvalidArgument(f"the temperature is {temperature}; it must be finite and at least 0")
+    return temperature

@@ -1,0 +1,127 @@
+"""Gibbs sampling of discrete variables: each draw is the argmax of log prior + Gumbel + Σ log f_n."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.kernels.annealing import Annealing, Constant, checked_temperature
+from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.kernels.scan import Scan, Systematic
+from gumbelrace.kernels.target import Decisions
+from gumbelrace.population.base import Floats, Population, checked_count
+from gumbelrace.sample import checked_prior
+from gumbelrace.solvers.base import Solver
+from gumbelrace.solvers.default import Default
+
+Values = NDArray[np.int64]
+Conditional = Callable[[Values, int], tuple[Population, ArrayLike | None]]
+
+
+class Labels(NamedTuple):
+    """State of a chain on discrete variables.
+
+    Attributes
+    ----------
+    labels : ndarray of int64
+        The value of each variable.
+    sweep : int
+        Sweeps made so far, from which the temperature follows.
+    """
+
+    labels: Values
+    sweep: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Gibbs(Kernel[Labels]):
+    """Gibbs sampling of discrete variables; a step is a sweep over them, each draw a race.
+
+    Parameters
+    ----------
+    conditional : callable
+        ``conditional(labels, variable)`` gives (population, log_prior): the population has an arm for
+        each state of the variable, its rewards the log factors given the other variables, and
+        log_prior of shape (D,), or None, is added. `labels` is read-only and lasts as long as the call.
+    variables : int
+        Number of variables.
+    scan : Scan
+        Order of the visits: `Systematic`, `Shuffled` or `RandomScan`.
+    annealing : callable
+        Temperature of each sweep, by which the Gumbel noise is multiplied: `Constant`, `Geometric` or
+        any function of the sweep's number. At 0 the best state is taken: the search ends in a mode.
+    solver : Solver
+        Default: `Betting` where the population knows its reward range, else ``Race(Normal())``.
+
+    Examples
+    --------
+    Two variables in {0, 1, 2} that like to be equal, each pair of rows a factor:
+
+    >>> import numpy as np, gumbelrace as gr
+    >>> rng = np.random.default_rng(0)
+    >>> liking = rng.uniform(0.0, 0.01, 1000)
+    >>> def conditional(labels, variable):
+    ...     return gr.table(np.outer(liking, np.arange(3) == labels[1 - variable])), [0.0, 0.0, 1.0]
+    >>> kernel = gr.Gibbs(conditional, variables=2)
+    >>> state = gr.Labels(np.array([0, 1]))
+    >>> for _ in range(200):
+    ...     state, info = kernel.step(rng, state)
+    >>> bool(state.labels[0] == state.labels[1]), state.sweep
+    (True, 200)
+    """
+
+    tuning: ClassVar[frozenset[str]] = frozenset({"sweep"})
+
+    conditional: Conditional
+    variables: int
+    scan: Scan = field(default_factory=Systematic)
+    annealing: Annealing = field(default_factory=Constant)
+    solver: Solver = field(default_factory=Default)
+
+    def __post_init__(self) -> None:
+        checked_count(self.variables, "variables")
+
+    def step(self, rng: np.random.Generator, state: Labels) -> tuple[Labels, Info]:
+        """Visit the variables of one sweep, and draw each given all others."""
+        decisions, labels = Decisions(self.solver, rng), self._labels(state)
+        temperature = checked_temperature(self.annealing(state.sweep))
+        order, changes = self.scan.order(rng, self.variables), 0
+        for variable in order.tolist():
+            label = self._draw(decisions, labels, variable, temperature)
+            changes += int(label != labels[variable])
+            labels[variable] = label
+        return Labels(labels, state.sweep + 1), decisions.info(changes / len(order))
+
+    def _labels(self, state: Labels) -> Values:
+        labels = np.array(state.labels)
+        if labels.shape != (self.variables,) or labels.dtype.kind not in "iu":
+            raise ShapeMismatch(
+                f"labels has shape {labels.shape} and dtype {labels.dtype}; it must hold an integer for "
+                f"each of {self.variables} variables"
+            )
+        return labels.astype(np.int64)
+
+    def _draw(self, decisions: Decisions, labels: Values, variable: int, temperature: float) -> int:
+        given = labels.view()
+        given.setflags(write=False)
+        population, log_prior = checked_conditional(self.conditional(given, variable), variable)
+        prior = checked_prior(log_prior, population.arms)
+        return decisions.best(population, prior + noise(decisions.rng, temperature, population.arms))
+
+
+def noise(rng: np.random.Generator, temperature: float, arms: int) -> Floats:
+    """Draw Gumbel variables times a temperature; at 0 draw none."""
+    return temperature * rng.gumbel(size=arms) if temperature > 0.0 else np.zeros(arms)
+
+
+def checked_conditional(given: Any, variable: int) -> tuple[Population, ArrayLike | None]:
+    """Return what a conditional gave if it is a population and a log prior."""
+    if not (isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], Population)):
+        raise InvalidArgument(
+            f"the conditional of variable {variable} gave {type(given).__name__}; it must give "
+            "(population, log_prior), and None for a log prior of zeros"
+        )
+    return given

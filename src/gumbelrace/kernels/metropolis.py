@@ -1,0 +1,131 @@
+"""Metropolis-Hastings: accept x' if p(x') q(x | x') ∏ f_n(x') > u p(x) q(x' | x) ∏ f_n(x)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from gumbelrace.errors import ShapeMismatch
+from gumbelrace.jit import check_generator
+from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.kernels.compiled_walk import CompiledWalk, can_compile
+from gumbelrace.kernels.proposals import Proposal, RandomWalk, stretched
+from gumbelrace.kernels.target import (
+    Decisions,
+    Likelihood,
+    LogPrior,
+    Position,
+    checked_point,
+    prior_at,
+    prior_of_current,
+)
+from gumbelrace.population.base import Floats
+from gumbelrace.shuffle import Pool
+from gumbelrace.solvers.base import Solver
+from gumbelrace.solvers.default import Default
+
+
+@dataclass(frozen=True, eq=False)
+class Metropolis(Kernel[Position]):
+    """Metropolis-Hastings, its accept or reject decided by a race of two arms.
+
+    The arms are the current point and the proposed one, and their offsets
+    log p(x) + log u and log p(x') + log q(x | x') - log q(x' | x).
+
+    Known algorithms are special cases of the solver: ``Race(Serfling())`` is the test of Bardenet,
+    Doucet & Holmes (2014) with δ spread evenly over the looks, and ``Race(Normal())`` that of
+    Korattikara, Chen & Welling (2014) with looks that double. Gibbs sampling of a binary variable is a
+    race of two arms as well (see `Gibbs`).
+
+    Parameters
+    ----------
+    likelihood : callable
+        ``likelihood(points)`` takes points of shape (D, d) and gives a population of D arms, the reward
+        of row n for arm i being log f_n(points[i]).
+    proposal : Proposal
+        An object with ``propose(rng, x)`` and ``log_ratio(x, proposed)``, such as `RandomWalk`.
+    log_prior : callable, optional
+        ``log_prior(x) -> float``. Where it is -inf a proposal is rejected, and nothing is read.
+    solver : Solver
+        Default: `Betting` where the population knows its reward range, else ``Race(Normal())``.
+
+    Examples
+    --------
+    The mean of normal data:
+
+    >>> import numba, numpy as np, gumbelrace as gr
+    >>> @numba.njit
+    ... def log_factor(n, arm, points, y):
+    ...     return -0.5 * (y[n] - points[arm, 0]) ** 2
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.normal(1.0, 1.0, 10_000)
+    >>> def likelihood(points):
+    ...     return gr.compiled(log_factor, (points, y), size=len(y), arms=len(points))
+    >>> kernel = gr.Metropolis(likelihood, gr.RandomWalk(0.02), log_prior=lambda x: -0.5 * x @ x)
+    >>> state = gr.Position(np.array([1.0]))
+    >>> for _ in range(100):
+    ...     state, info = kernel.step(rng, state)
+    >>> bool(abs(state.position[0] - y.mean()) < 0.05)
+    True
+    """
+
+    likelihood: Likelihood
+    proposal: Proposal
+    log_prior: LogPrior | None = None
+    solver: Solver = field(default_factory=Default)
+
+    def step(self, rng: np.random.Generator, state: Position) -> tuple[Position, Info]:
+        """Propose a point, and go there or stay."""
+        return next(self.steps(rng, state, 1)) if self.is_compiled else self._step(rng, state)
+
+    def steps(
+        self, rng: np.random.Generator, state: Position, count: int
+    ) -> Iterator[tuple[Position, Info]]:
+        """Make `count` steps; see `is_compiled`."""
+        if not self.is_compiled:
+            return super().steps(rng, state, count)
+        x = checked_point(state.position)
+        prior_of_current(self.log_prior, x)
+        with self._walks(len(x)).lend() as walk:
+            return walk.steps(check_generator(rng), x, count).each(walk.rewards)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether a step needs no Python: `likelihood`, `RandomWalk`, a prior by numba, a race."""
+        return isinstance(self.proposal, RandomWalk) and can_compile(
+            self.likelihood, self.log_prior, self.solver
+        )
+
+    def _walks(self, dimension: int) -> Pool[CompiledWalk]:
+        # One for each thread: the points that are compared lie in the walk.
+        pools: dict[int, Pool[CompiledWalk]] = self.__dict__.setdefault("_pools", {})
+        return pools.setdefault(dimension, Pool(lambda: self._walk(dimension)))
+
+    def _walk(self, dimension: int) -> CompiledWalk:
+        likelihood: Any = self.likelihood
+        scale: Floats = cast(RandomWalk, self.proposal).scale
+        diagonal = stretched(scale, np.ones(dimension))
+        factor = np.array(scale) if scale.ndim == 2 else np.diag(diagonal)
+        return CompiledWalk(likelihood, self.log_prior, factor, self.solver)
+
+    def _step(self, rng: np.random.Generator, state: Position) -> tuple[Position, Info]:
+        decisions, x = Decisions(self.solver, rng), checked_point(state.position)
+        proposed = self._propose(rng, x)
+        log_u = -rng.standard_exponential()
+        offset = self._offset(x, proposed, log_u)
+        accepted = decisions.prefers(self.likelihood, x, proposed, offset)
+        return Position(proposed) if accepted else state, decisions.info(float(accepted))
+
+    def _propose(self, rng: np.random.Generator, x: Floats) -> Floats:
+        proposed = checked_point(self.proposal.propose(rng, x))
+        if proposed.shape != x.shape:
+            raise ShapeMismatch(f"the proposal has shape {proposed.shape}, and the position {x.shape}")
+        return proposed
+
+    def _offset(self, x: Floats, proposed: Floats, log_u: float) -> tuple[float, float]:
+        of_current = prior_of_current(self.log_prior, x) + log_u
+        of_proposed = prior_at(self.log_prior, proposed)
+        # What is impossible may have no proposal density either.
+        possible = of_proposed > -np.inf
+        return of_current, of_proposed + (self.proposal.log_ratio(x, proposed) if possible else 0.0)

@@ -1,0 +1,105 @@
+"""Proposals of Metropolis-Hastings: how to draw x' near x, and how likely the way back is."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.population.base import Floats
+
+
+class Proposal(Protocol):
+    """Draws x' from q(x' | x)."""
+
+    def propose(self, rng: np.random.Generator, x: Floats) -> Floats:
+        """Draw x' from q(x' | x), leaving x as it is."""
+
+    def log_ratio(self, x: Floats, proposed: Floats) -> float:
+        """Give log q(x | x') - log q(x' | x)."""
+
+
+@dataclass(frozen=True, eq=False)
+class RandomWalk:
+    """A normal random walk: x' = x + scale ξ with ξ standard normal.
+
+    Parameters
+    ----------
+    scale : float, array_like of shape (d,) or (d, d)
+        Standard deviation of all coordinates or of each, or a square root L of the covariance L Lᵀ
+        (for example its Cholesky factor).
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> walk = gr.RandomWalk([0.1, 2.0])
+    >>> walk.propose(np.random.default_rng(0), np.zeros(2)).round(2)
+    array([ 0.01, -0.26])
+    """
+
+    scale: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", checked_scale(self.scale))
+
+    def propose(self, rng: np.random.Generator, x: Floats) -> Floats:
+        """Draw x' from q(x' | x)."""
+        return x + stretched(self.scale, rng.standard_normal(len(x)))
+
+    def log_ratio(self, x: Floats, proposed: Floats) -> float:
+        """Give 0: the walk is symmetric."""
+        return 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class LogWalk:
+    """A random walk of the logarithms, for positive parameters: log x' = log x + scale ξ.
+
+    It is not symmetric: log q(x | x') - log q(x' | x) = Σ (log x' - log x).
+
+    Parameters
+    ----------
+    scale : float, array_like of shape (d,) or (d, d)
+        As in `RandomWalk`, on the scale of the logarithms.
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> bool(gr.LogWalk(5.0).propose(np.random.default_rng(0), np.array([1.0])) > 0)
+    True
+    """
+
+    scale: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", checked_scale(self.scale))
+
+    def propose(self, rng: np.random.Generator, x: Floats) -> Floats:
+        """Draw x' from q(x' | x)."""
+        if not (x > 0.0).all():
+            raise InvalidArgument(f"LogWalk needs positive parameters, and the position is {x}")
+        return x * np.exp(stretched(self.scale, rng.standard_normal(len(x))))
+
+    def log_ratio(self, x: Floats, proposed: Floats) -> float:
+        """Give log q(x | x') - log q(x' | x)."""
+        return float(np.log(proposed).sum() - np.log(x).sum())
+
+
+def checked_scale(scale: ArrayLike) -> Floats:
+    """Return a scale as a read-only array, or say what is wrong with it."""
+    checked = np.array(scale, np.float64)
+    if checked.ndim > 2 or checked.shape != checked.shape[::-1]:
+        raise ShapeMismatch(f"scale has shape {checked.shape}; it must be a number, (d,) or (d, d)")
+    if not np.isfinite(checked).all() or (checked.ndim < 2 and (checked <= 0.0).any()):
+        raise InvalidArgument(f"scale is {scale!r}; standard deviations must be positive and finite")
+    checked.setflags(write=False)
+    return checked
+
+
+def stretched(scale: Floats, vector: Floats) -> Floats:
+    """Give L v, where `scale` is L or its diagonal."""
+    if scale.ndim > 0 and len(scale) != len(vector):
+        raise ShapeMismatch(f"scale has shape {scale.shape}, and the position ({len(vector)},)")
+    product: Floats = scale @ vector if scale.ndim == 2 else scale * vector
+    return product

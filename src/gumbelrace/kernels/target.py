@@ -1,0 +1,110 @@
+"""What kernels on continuous parameters share: points, log priors, and decisions that are counted.
+
+A target is p(x) ∝ p0(x) ∏ f_n(x): the log prior log p0(x) is a function of a point, the likelihood a
+function that takes D points, an array of shape (D, d), and gives the population of D arms whose reward of
+row n and arm i is log f_n(points[i]).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.jit import check_generator
+from gumbelrace.kernels.base import Info
+from gumbelrace.population.base import Floats, Population
+from gumbelrace.solvers.base import Solver
+
+Likelihood = Callable[[Floats], Population]
+LogPrior = Callable[[Floats], float]
+
+
+class Position(NamedTuple):
+    """State of a chain on a continuous parameter.
+
+    Attributes
+    ----------
+    position : ndarray of shape (d,)
+        The parameter.
+    """
+
+    position: Floats
+
+
+class Decisions:
+    """The decisions of one step: asks the solver, and counts what was read."""
+
+    def __init__(self, solver: Solver, rng: np.random.Generator) -> None:
+        self.solver, self.rng = solver, check_generator(rng)
+        self.evaluations = self.rewards = self.looks = 0
+
+    def best(self, population: Population, offset: Floats) -> int:
+        """Find the best arm."""
+        outcome = self.solver.best(population, offset, self.rng)
+        self.evaluations += outcome.evaluations
+        self.rewards += population.rewards
+        self.looks += outcome.looks
+        return outcome.arm
+
+    def prefers(self, likelihood: Likelihood, x: Floats, y: Floats, offset: Sequence[float]) -> bool:
+        """Whether the point y beats the point x; an impossible y does not, and nothing is read."""
+        if offset[1] == -np.inf:
+            return False
+        population = checked_population(likelihood(np.stack([x, y])), arms=2)
+        return self.best(population, np.array(offset)) == 1
+
+    def count(self, info: Info) -> None:
+        """Count what another kernel has read as part of this step."""
+        self.evaluations += info.evaluations
+        self.rewards += info.rewards
+        self.looks += info.looks
+
+    def info(self, acceptance: float) -> Info:
+        """Say what the step took."""
+        return Info(self.evaluations, self.rewards, self.looks, acceptance)
+
+
+def checked_point(position: Any) -> Floats:
+    """Return a position as an array of shape (d,), or say what is wrong with it."""
+    point = np.asarray(position, np.float64)
+    if point.ndim != 1 or point.size == 0:
+        raise ShapeMismatch(
+            f"the position has shape {point.shape}; it must be (d,): write a single number x as [x]"
+        )
+    if not np.isfinite(point).all():
+        raise InvalidArgument(f"the position {point} is not finite; mend the start or the proposal")
+    return point
+
+
+def checked_population(population: Any, arms: int) -> Population:
+    """Return what a likelihood gave if it has as many arms as were asked for."""
+    if not isinstance(population, Population):
+        raise InvalidArgument(
+            f"the likelihood gave a {type(population).__name__}; it must give a population, for example "
+            "gumbelrace.compiled(...)"
+        )
+    if population.arms != arms:
+        raise ShapeMismatch(
+            f"the likelihood gave a population of {population.arms} arms; it must have {arms}, "
+            "one for each point"
+        )
+    return population
+
+
+def prior_at(log_prior: LogPrior | None, point: Floats) -> float:
+    """Evaluate a log prior (0 if there is none): a number, or -inf where the point is impossible."""
+    value = 0.0 if log_prior is None else float(log_prior(point))
+    if np.isnan(value) or value == np.inf:
+        raise InvalidArgument(f"the log prior of {point} is {value}; it must be finite, or -inf")
+    return value
+
+
+def prior_of_current(log_prior: LogPrior | None, point: Floats) -> float:
+    """Evaluate the log prior of where a chain is, which must be possible."""
+    value = prior_at(log_prior, point)
+    if value == -np.inf:
+        raise InvalidArgument(
+            f"the log prior of the current position {point} is -inf; start where it is finite"
+        )
+    return value
