@@ -5,6 +5,10 @@ from gumbelrace.best import best
 from gumbelrace.bounds.normal import Normal
 from gumbelrace.bounds.serfling import Serfling
 from gumbelrace.bounds.variance import Marginal, Paired
+from gumbelrace.chain.run import run
+from gumbelrace.chain.trace import Trace
+from gumbelrace.control_variates.parameters import ParameterTaylor, parameter_taylor
+from gumbelrace.control_variates.stored import jax_taylor, stored_taylor
 from gumbelrace.kernels.annealing import Constant, Geometric
 from gumbelrace.kernels.base import Info, Kernel
 from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
@@ -18,8 +22,10 @@ from gumbelrace.kernels.slice import EachCoordinate, RandomDirection, Slice
 from gumbelrace.kernels.target import Position
 from gumbelrace.population.base import Population
 from gumbelrace.population.compiled import compiled
+from gumbelrace.population.control import Always, ControlVariate
 from gumbelrace.population.factors import factors
 from gumbelrace.population.independent import independent
+from gumbelrace.population.likelihood import Likelihood, likelihood
 from gumbelrace.population.table import table
 from gumbelrace.sample import Draws, TotalVariation, sample
 from gumbelrace.solvers.base import Outcome, Promise, Solver
@@ -32,11 +38,13 @@ from gumbelrace.walk import b_normal
 __version__ = "0.1.0"
 
 __all__ = [
+    "Always",
     "Audit",
     "Betting",
     "Candidate",
     "CarlinChib",
     "Constant",
+    "ControlVariate",
     "Draws",
     "EachCoordinate",
     "Exact",
@@ -47,6 +55,7 @@ __all__ = [
     "Labels",
     "Langevin",
     "LangevinState",
+    "Likelihood",
     "LilUCB",
     "LogWalk",
     "Marginal",
@@ -56,6 +65,7 @@ __all__ = [
     "NormalPseudoprior",
     "Outcome",
     "Paired",
+    "ParameterTaylor",
     "Population",
     "Position",
     "Promise",
@@ -69,12 +79,18 @@ __all__ = [
     "Solver",
     "Systematic",
     "TotalVariation",
+    "Trace",
     "audit",
     "b_normal",
     "best",
     "compiled",
     "factors",
     "independent",
+    "jax_taylor",
+    "likelihood",
+    "parameter_taylor",
+    "run",
     "sample",
+    "stored_taylor",
     "table",
 ]

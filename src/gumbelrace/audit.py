@@ -153,6 +153,8 @@ class Audited(Solver):
     (1, 0, 1)
     """
 
+    is_a_race = False
+
     def __init__(self, solver: Solver) -> None:
         self.solver, self.errors, self.decisions = solver, 0, 0
 

@@ -35,3 +35,19 @@ class NoPossibleArm(GumbelraceError, ValueError):
 
 class FactorFailed(GumbelraceError, RuntimeError):
     """The user's log factor raised an exception or gave rewards of the wrong shape."""
+
+
+class CheckpointMismatch(GumbelraceError, ValueError):
+    """The checkpoint is that of a run with other arguments."""
+
+
+class CheckpointDamaged(GumbelraceError, RuntimeError):
+    """What lies at the path is not a checkpoint, or has been changed since it was written."""
+
+
+class CheckpointBusy(GumbelraceError, RuntimeError):
+    """Another run is writing to the checkpoint."""
+
+
+class MissingPackage(GumbelraceError, ImportError):
+    """A package of an extra is not installed; the message names the extra."""

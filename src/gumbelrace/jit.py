@@ -6,6 +6,7 @@ over as an address, and the reader finds its data behind another.
 """
 
 import ctypes
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
@@ -97,6 +98,16 @@ def call_reader(
 
 
 @intrinsic
+def call_setter(typingctx: Any, address: Any, context: Any, offset: Any, low: Any, high: Any) -> Any:
+    """Call a function of four 64-bit words by its address."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _call(builder, arguments[0], list(arguments[1:]))
+
+    return types.int64(*[types.int64] * 5), codegen
+
+
+@intrinsic
 def call_next_uint64(typingctx: Any, address: Any, state: Any) -> Any:
     """Call a bit generator's `next_uint64(state)` by its address."""
 
@@ -158,7 +169,8 @@ def pack(data: tuple[Any, ...]) -> Packed:
         if isinstance(item, np.ndarray):
             words.extend(part.shape)
             words.extend(part.strides)
-    return Packed(np.array(words, dtype=np.int64), parts, types.Tuple([*map(_type, data, parts)]))
+    layouts = tuple(map(_layout, data, parts))
+    return Packed(np.array(words, dtype=np.int64), parts, _tuple_type(layouts))
 
 
 def _part(item: Any, position: int) -> NDArray[Any]:
@@ -172,8 +184,27 @@ def _part(item: Any, position: int) -> NDArray[Any]:
     return part
 
 
-def _type(item: Any, part: NDArray[Any]) -> Any:
-    return numba.typeof(part) if isinstance(item, np.ndarray) else numba.from_dtype(part.dtype)
+# What numba's type of an item depends on: dtype, dimensions (None for a number), layout, whether it is
+# read-only and aligned.
+Layout = tuple[np.dtype[Any], int | None, str, bool, bool]
+
+
+def _layout(item: Any, part: NDArray[Any]) -> Layout:
+    flags = part.flags
+    order = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
+    dimensions = part.ndim if isinstance(item, np.ndarray) else None
+    return part.dtype, dimensions, order, not flags.writeable, flags.aligned
+
+
+@functools.lru_cache(maxsize=1024)
+def _tuple_type(layouts: tuple[Layout, ...]) -> Any:
+    """Give numba's type of a tuple; finding it anew for each population would cost more than a race."""
+    return types.Tuple([_type(*layout) for layout in layouts])
+
+
+def _type(dtype: np.dtype[Any], ndim: int | None, order: str, readonly: bool, aligned: bool) -> Any:
+    item = numba.from_dtype(dtype)
+    return item if ndim is None else types.Array(item, ndim, order, readonly=readonly, aligned=aligned)
 
 
 @intrinsic

@@ -1,6 +1,7 @@
 """What all kernels share: step(rng, state) -> (state, info), and how to check their decisions."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
@@ -48,6 +49,15 @@ class Kernel(ABC, Generic[State]):
     @abstractmethod
     def step(self, rng: np.random.Generator, state: State) -> tuple[State, Info]:
         """Make one step from `state`."""
+
+    def steps(self, rng: np.random.Generator, state: State, count: int) -> Iterator[tuple[State, Info]]:
+        """Make `count` steps from `state`, one after the other; a compiled kernel makes them all at once.
+
+        How the steps of a chain are cut into calls changes nothing of them.
+        """
+        for _ in range(count):
+            state, info = self.step(rng, state)
+            yield state, info
 
     def with_solver(self, solver: Solver) -> Self:
         """Return the same kernel with another solver."""

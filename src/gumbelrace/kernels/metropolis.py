@@ -1,12 +1,16 @@
 """Metropolis-Hastings: accept x' if p(x') q(x | x') ∏ f_n(x') > u p(x) q(x' | x) ∏ f_n(x)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import numpy as np
 
 from gumbelrace.errors import ShapeMismatch
+from gumbelrace.jit import check_generator
 from gumbelrace.kernels.base import Info, Kernel
-from gumbelrace.kernels.proposals import Proposal
+from gumbelrace.kernels.compiled_walk import CompiledWalk, can_compile
+from gumbelrace.kernels.proposals import Proposal, RandomWalk, stretched
 from gumbelrace.kernels.target import (
     Decisions,
     Likelihood,
@@ -17,6 +21,7 @@ from gumbelrace.kernels.target import (
     prior_of_current,
 )
 from gumbelrace.population.base import Floats
+from gumbelrace.shuffle import Pool
 from gumbelrace.solvers.base import Solver
 from gumbelrace.solvers.default import Default
 
@@ -72,6 +77,39 @@ class Metropolis(Kernel[Position]):
 
     def step(self, rng: np.random.Generator, state: Position) -> tuple[Position, Info]:
         """Propose a point, and go there or stay."""
+        return next(self.steps(rng, state, 1)) if self.is_compiled else self._step(rng, state)
+
+    def steps(
+        self, rng: np.random.Generator, state: Position, count: int
+    ) -> Iterator[tuple[Position, Info]]:
+        """Make `count` steps; see `is_compiled`."""
+        if not self.is_compiled:
+            return super().steps(rng, state, count)
+        x = checked_point(state.position)
+        prior_of_current(self.log_prior, x)
+        with self._walks(len(x)).lend() as walk:
+            return walk.steps(check_generator(rng), x, count).each(walk.rewards)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether a step needs no Python: `likelihood`, `RandomWalk`, a prior by numba, a race."""
+        return isinstance(self.proposal, RandomWalk) and can_compile(
+            self.likelihood, self.log_prior, self.solver
+        )
+
+    def _walks(self, dimension: int) -> Pool[CompiledWalk]:
+        # One for each thread: the points that are compared lie in the walk.
+        pools: dict[int, Pool[CompiledWalk]] = self.__dict__.setdefault("_pools", {})
+        return pools.setdefault(dimension, Pool(lambda: self._walk(dimension)))
+
+    def _walk(self, dimension: int) -> CompiledWalk:
+        likelihood: Any = self.likelihood
+        scale: Floats = cast(RandomWalk, self.proposal).scale
+        diagonal = stretched(scale, np.ones(dimension))
+        factor = np.array(scale) if scale.ndim == 2 else np.diag(diagonal)
+        return CompiledWalk(likelihood, self.log_prior, factor, self.solver)
+
+    def _step(self, rng: np.random.Generator, state: Position) -> tuple[Position, Info]:
         decisions, x = Decisions(self.solver, rng), checked_point(state.position)
         proposed = self._propose(rng, x)
         log_u = -rng.standard_exponential()

@@ -17,6 +17,7 @@ from gumbelrace.errors import (
     ShapeMismatch,
 )
 from gumbelrace.jit import call_reader, part
+from gumbelrace.population.control import ControlVariate, Known
 from gumbelrace.shuffle import Rows, SeparateRows, Streams
 
 Floats = NDArray[np.float64]
@@ -136,6 +137,8 @@ class Population(ABC):
     chunk = 256
     #: Whether asking for `reward_range` costs a pass over the data.
     _range_is_lazy = False
+    #: What of the arms' sums is known without a race: a control variate's sums.
+    known: Known | None = None
 
     def __init__(self, sizes: NDArray[np.int64]) -> None:
         self.arms, self.sizes = len(sizes), sizes
@@ -144,7 +147,7 @@ class Population(ABC):
     @property
     def rewards(self) -> int:
         """Number of rewards in all: what an exact scan reads."""
-        return int(self.sizes.sum())
+        return int(self.sizes.sum()) + (self.known.evaluations if self.known else 0)
 
     @property
     @abstractmethod
@@ -159,6 +162,16 @@ class Population(ABC):
     @abstractmethod
     def reshuffled(self, rng: np.random.Generator) -> Self:
         """Return the same population with its rows in a new random order."""
+
+    def minus(self, control: ControlVariate) -> "Population":
+        """Return a population with the same sums, of which only what `control` does not know is raced.
+
+        Parameters
+        ----------
+        control : ControlVariate
+            An approximation of the rewards with known sums, for example ``ParameterTaylor.at(points)``.
+        """
+        raise InvalidArgument(f"{type(self).__name__} takes no control variate; use factors or compiled")
 
     @abstractmethod
     def _entry(self) -> tuple[int, int]:

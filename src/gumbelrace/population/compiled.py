@@ -9,8 +9,17 @@ from numba.core.dispatcher import Dispatcher
 from numpy.typing import ArrayLike
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.jit import READER, fetch_row, pack, unpack
-from gumbelrace.population.base import Range, SharedPopulation, checked_count, checked_range
+from gumbelrace.jit import READER, Packed, fetch_row, pack, unpack
+from gumbelrace.population.base import Floats, Range, SharedPopulation, checked_count, checked_range
+from gumbelrace.population.control import (
+    ControlVariate,
+    Indices,
+    Known,
+    check_fit,
+    known,
+    residual_of,
+    table_of,
+)
 from gumbelrace.shuffle import Rows, random_rows
 
 # Rows lie anywhere in the user's data: they are fetched this many rows before they are needed.
@@ -57,6 +66,7 @@ def compiled(
         raise InvalidArgument(
             f"data is a {type(data).__name__}; give a tuple, for example (y, centers) or (y,)"
         )
+    pack(data)  # says now what is wrong with it
     size, arms = checked_count(size, "size"), checked_count(arms, "arms")
     return Compiled(log_factor, data, random_rows(size), arms, checked_range(reward_range, arms))
 
@@ -67,11 +77,18 @@ class Compiled(SharedPopulation):
     chunk = 1024
 
     def __init__(
-        self, log_factor: Any, data: tuple[Any, ...], rows: Rows, arms: int, given: Range | None
+        self,
+        log_factor: Any,
+        data: tuple[Any, ...],
+        rows: Rows,
+        arms: int,
+        given: Range | None,
+        raced: Indices | None = None,
+        known: Known | None = None,
     ) -> None:
         super().__init__(rows, arms)
         self._log_factor, self._data, self._range = log_factor, data, given
-        self._packed = pack(data)
+        self._raced, self.known = raced, known
 
     @property
     def reward_range(self) -> Range | None:
@@ -81,7 +98,35 @@ class Compiled(SharedPopulation):
     def reshuffled(self, rng: np.random.Generator) -> Self:
         """Return the same factors, their rows in a new random order."""
         rows = random_rows(self.size, rng)
-        return type(self)(self._log_factor, self._data, rows, self.arms, self._range)
+        kept = (self.arms, self._range, self._raced, self.known)
+        return type(self)(self._log_factor, self._data, rows, *kept)
+
+    def minus(self, control: ControlVariate) -> "Compiled":
+        """Return the residuals, with the same sums. See `Population.minus`."""
+        if self.known is not None:
+            raise InvalidArgument("the population has a control variate already")
+        check_fit(control, self.size, self.arms)
+        always, data = control.always, (*self._data, *control.data)
+        return Compiled(
+            residual_of(self._log_factor, control.function, len(self._data), always is not None),
+            data if always is None else (always.raced, *data),
+            self.rows if always is None else always.order,
+            self.arms,
+            control.residual_range,
+            None if always is None else always.raced,
+            known(control, self._rewards),
+        )
+
+    def _rewards(self, rows: Indices) -> Floats:
+        rewards: Floats = table_of(self._log_factor)(rows, np.arange(self.arms), self._data)
+        return rewards
+
+    def _row_name(self, row: int) -> int:
+        return row if self._raced is None else int(self._raced[row])
+
+    @functools.cached_property
+    def _packed(self) -> Packed:
+        return pack(self._data)
 
     def _entry(self) -> tuple[int, int]:
         reader = _reader(self._log_factor, self._packed.type)

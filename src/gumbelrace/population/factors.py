@@ -16,6 +16,7 @@ from gumbelrace.population.base import (
     checked_range,
 )
 from gumbelrace.population.callback import Callback
+from gumbelrace.population.control import ControlVariate, Indices, Known, check_fit, known
 from gumbelrace.shuffle import Rows, random_rows
 
 LogFactors = Callable[[NDArray[np.int64], NDArray[np.int64]], Any]
@@ -63,8 +64,17 @@ def factors(
 class Factors(SharedPopulation):
     """Log factors computed by a NumPy function. See `factors`."""
 
-    def __init__(self, log_factors: LogFactors, rows: Rows, arms: int, given: Range | None) -> None:
+    def __init__(
+        self,
+        log_factors: LogFactors,
+        rows: Rows,
+        arms: int,
+        given: Range | None,
+        raced: Indices | None = None,
+        known: Known | None = None,
+    ) -> None:
         super().__init__(rows, arms)
+        self._raced, self.known = raced, known
         self.chunk = max(64, CALL // arms)
         self._log_factors, self._range = log_factors, given
         self._callback = Callback(log_factors)
@@ -76,7 +86,27 @@ class Factors(SharedPopulation):
 
     def reshuffled(self, rng: np.random.Generator) -> Self:
         """Return the same factors, their rows in a new random order."""
-        return type(self)(self._log_factors, random_rows(self.size, rng), self.arms, self._range)
+        kept = (self.arms, self._range, self._raced, self.known)
+        return type(self)(self._log_factors, random_rows(self.size, rng), *kept)
+
+    def minus(self, control: ControlVariate) -> "Factors":
+        """Return the residuals, with the same sums. See `Population.minus`."""
+        if self.known is not None:
+            raise InvalidArgument("the population has a control variate already")
+        check_fit(control, self.size, self.arms)
+        always, every = control.always, np.arange(self.arms)
+        raced = None if always is None else always.raced
+        return Factors(
+            residuals(self._log_factors, control, raced),
+            self.rows if always is None else always.order,
+            self.arms,
+            control.residual_range,
+            raced,
+            known(control, lambda rows: self._log_factors(rows, every)),
+        )
+
+    def _row_name(self, row: int) -> int:
+        return row if self._raced is None else int(self._raced[row])
 
     def _entry(self) -> tuple[int, int]:
         return self._callback.address, 0
@@ -86,3 +116,13 @@ class Factors(SharedPopulation):
         if code == FAILED and error is not None:
             raise error
         super()._raise(code, row, arm, low, high)
+
+
+def residuals(log_factors: LogFactors, control: ControlVariate, raced: Indices | None) -> LogFactors:
+    """Give log_factors - control; if some rows are left out, the index is a position in `raced`."""
+
+    def residual(index: Indices, arms: Indices) -> Floats:
+        rows = index if raced is None else raced[index]
+        return np.asarray(log_factors(rows, arms), np.float64) - control.values(rows, arms)
+
+    return residual

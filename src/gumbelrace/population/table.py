@@ -17,6 +17,7 @@ from gumbelrace.population.base import (
     SharedPopulation,
     checked_range,
 )
+from gumbelrace.population.control import ControlVariate, check_fit, known
 from gumbelrace.shuffle import Rows, in_given_order, random_rows
 
 PASS_ROWS = 65_536
@@ -122,7 +123,20 @@ class Table(_Array):
 
     def reshuffled(self, rng: np.random.Generator) -> Self:
         """Return the same rewards, their rows in a new random order."""
-        return type(self)(*self._made_of, rng)
+        table = type(self)(*self._made_of, rng)
+        table.known = self.known
+        return table
+
+    def minus(self, control: ControlVariate) -> "Table":
+        """Return a table of the residuals, with the same sums. See `Population.minus`."""
+        if self.known is not None:
+            raise InvalidArgument("the population has a control variate already")
+        rewards, shuffled, _ = self._made_of
+        check_fit(control, len(rewards), self.arms)
+        raced = np.arange(len(rewards)) if control.always is None else control.always.raced
+        residuals = Table(rewards[raced] - control.values(raced, np.arange(self.arms)), shuffled)
+        residuals.known = known(control, lambda rows: rewards[rows])
+        return residuals
 
     def _direct(self) -> Floats:
         in_blocks = self.rows.block > 1 and self._rewards.dtype == np.float64

@@ -68,6 +68,8 @@ class Solver(ABC):
 
     #: Whether the solver cannot work without a reward range.
     needs_range = False
+    #: Whether all it does on arms that share their rows is `engine.race` with its `rule`.
+    is_a_race = True
 
     @property
     @abstractmethod
@@ -109,8 +111,13 @@ class Solver(ABC):
                 "give reward_range=(low, high), or use Race(Normal()), which does not need it"
             )
         results = new_results(len(offsets))
+        known = population.known
+        if known is not None:
+            offsets = checked_offsets(offsets + known.sums, population.arms)
         with rng.bit_generator.lock:
             self._solve(population, offsets, rng, results)
+        if known is not None:
+            results.evaluations[:1] += known.evaluations  # read once for all draws
         return results
 
     def _solve(

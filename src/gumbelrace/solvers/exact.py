@@ -79,6 +79,11 @@ class Exact(Solver):
 
 def totals(population: Population) -> Floats:
     """Sum the rewards of every arm, up to a constant that all arms share; -inf for impossible arms."""
+    raced = _raced_totals(population)
+    return raced if population.known is None else raced + population.known.sums
+
+
+def _raced_totals(population: Population) -> Floats:
     if not isinstance(population, SharedPopulation):
         with population.streams() as streams, population.source() as source:
             rng = np.random.default_rng(0)  # the order of the rows does not matter to their sum

@@ -167,6 +167,7 @@ class LilUCB(Solver):
     delta: float = 0.05
     proved: bool = False
     needs_range = True
+    is_a_race = False
 
     def __post_init__(self) -> None:
         check_delta(self.delta)

@@ -1,0 +1,1 @@
+"""Chains: a kernel run step after step, in several threads, with checkpoints."""

@@ -1,0 +1,226 @@
+"""Checkpoints: a folder from which a run that was stopped or killed goes on as if nothing had happened.
+
+``run.json`` says whose it is. Each chain has two files: ``chain-0.draws``, to which draws are appended,
+and ``chain-0.npz``, which says where the chain is and how much of the other file counts. The second is
+replaced, by one rename, when the first is safely on disk: a run killed at any moment leaves the state
+before or after, and the cost of a checkpoint does not grow with the length of the chain.
+"""
+
+import json
+import os
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.chain.bits import set_stream_state, stream_state
+from gumbelrace.chain.layout import Layout, form, named, reform
+from gumbelrace.chain.worker import Chain
+from gumbelrace.errors import CheckpointBusy, CheckpointDamaged, CheckpointMismatch, GumbelraceError
+from gumbelrace.kernels.base import Info
+
+FORMAT = {"format": "gumbelrace checkpoint", "version": 1}
+RUN, LOCK, NEW = "run.json", "lock", ".new"
+
+# Writing takes less than 1 / PATIENCE of the time, and is done at least every LONGEST seconds. Only draws
+# that come by the ten megabytes a second cost more: each is written once, however long the waits.
+PATIENCE, SHORTEST, LONGEST = 50.0, 1.0, 300.0
+PIECE = 2**19  # bytes of draws that are converted at a time: they stay in the processor's cache
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str], identity: dict[str, Any]) -> Iterator[Path]:
+    """Lend the folder of a checkpoint: a new one, or that of a run with the same identity."""
+    folder = Path(path)
+    _refuse_foreign(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder):
+        if (folder / RUN).exists():
+            _compare(folder, identity)
+        else:
+            content = json.dumps({**FORMAT, **identity}, indent=1).encode()
+            write_atomically(folder / RUN, lambda file: file.write(content))
+        yield folder
+
+
+def _refuse_foreign(folder: Path) -> None:
+    if not folder.exists():
+        return
+    if not folder.is_dir() or {item.name for item in folder.iterdir()} - {LOCK, RUN + NEW}:
+        with _damage(folder / RUN):
+            found = json.loads((folder / RUN).read_bytes())
+            if {key: found[key] for key in FORMAT} != FORMAT:
+                raise ValueError(f"{RUN} is of another format")
+
+
+def _compare(folder: Path, identity: dict[str, Any]) -> None:
+    found = json.loads((folder / RUN).read_bytes())
+    for key, value in identity.items():
+        if found.get(key) != value:
+            raise CheckpointMismatch(
+                f"{folder} holds a run with other arguments: {key} was {found.get(key)!r}, now it is "
+                f"{value!r}. Call run as before (with rng made anew from its seed), or name another path"
+            )
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other processes out; a killed one keeps nobody out."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    with open(folder / LOCK, "ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CheckpointBusy(f"another run is writing to {folder}; name another path") from None
+        except OSError:  # a file system without locks
+            pass
+        yield
+
+
+@contextmanager
+def _damage(path: Path) -> Iterator[None]:
+    """Say that a file is damaged, whatever its reader stumbles over."""
+    try:
+        yield
+    except (GumbelraceError, PermissionError):
+        raise
+    except Exception as error:
+        raise CheckpointDamaged(
+            f"{path} is not a checkpoint of gumbelrace, or is damaged ({error}). Nothing was changed; "
+            "name another path, or delete it to start again"
+        ) from error
+
+
+def write_atomically(path: Path, fill: Callable[[BinaryIO], Any]) -> None:
+    """Write a file such that at any moment there is either the old one or the new one, on disk."""
+    new = path.with_name(path.name + NEW)
+    with open(new, "wb") as file:
+        fill(file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(new, path)
+    if os.name == "posix":
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+class ChainFiles:
+    """The files of one chain, and when to write them next."""
+
+    def __init__(self, folder: Path, number: int, layout: Layout) -> None:
+        self.place = folder / f"chain-{number}.npz"
+        self.draws = folder / f"chain-{number}.draws"
+        self.layout = layout  # of a draw: a state and what it took
+        self._saved, self._kept, self._crc = -1, 0, 0  # steps and draws on disk, their checksum
+        self._next = time.monotonic() + SHORTEST
+
+    def due(self) -> bool:
+        """Whether it is time to save."""
+        return time.monotonic() >= self._next
+
+    def save(self, chain: Chain) -> None:
+        """Append the new draws, then say where the chain is."""
+        if chain.done == self._saved:
+            return
+        started = time.monotonic()
+        crc = self._append(chain.columns, self._kept, chain.kept)
+        place = {**_place(chain), "crc": crc}
+        state = _as_record(chain.state)
+        text = np.frombuffer(json.dumps(place).encode(), np.uint8)
+        write_atomically(self.place, lambda file: np.savez(file, place=text, state=state))
+        self._saved, self._kept, self._crc = chain.done, chain.kept, crc
+        cost = time.monotonic() - started
+        self._next = started + cost + min(max(SHORTEST, PATIENCE * cost), LONGEST)
+
+    def restore(self, chain: Chain) -> None:
+        """Bring a chain to where it was saved, if it was."""
+        if not self.place.exists():
+            return
+        with _damage(self.place):
+            with np.load(self.place, allow_pickle=False) as stored:
+                place, state = json.loads(stored["place"].tobytes()), stored["state"]
+            kept = chain.plan.kept(place["done"])
+            self._refuse_shorter(chain, place["done"])
+            self._take_place(chain, place, state)
+        with _damage(self.draws):
+            self._crc = self._load(chain.columns, kept)
+            if self._crc != place["crc"]:
+                raise ValueError("wrong checksum")
+        self._saved, self._kept = chain.done, kept
+
+    def _refuse_shorter(self, chain: Chain, done: int) -> None:
+        if done > chain.plan.total:
+            raise CheckpointMismatch(
+                f"{self.place} has made {done - chain.plan.warmup} steps; "
+                f"steps={chain.plan.steps} is fewer. Ask for as many or more, or name another path"
+            )
+
+    def _take_place(self, chain: Chain, place: dict[str, Any], state: NDArray[Any]) -> None:
+        layout = Layout(chain.state)
+        values = (state[leaf.name] for leaf in layout.leaves)
+        chain.state = layout.build([reform(v, f) for v, f in zip(values, place["forms"], strict=True)])
+        chain.done = chain.begun = place["done"]
+        chain.pending = Info(*place["pending"])
+        set_stream_state(chain.rng, place["rng"])
+
+    def _append(self, columns: list[NDArray[Any]], first: int, last: int) -> int:
+        crc, record = self._crc, self.layout.record
+        # Not "append": what a write that failed has left after the draws that count is written over.
+        with open(self.draws, "r+b" if first else "wb") as file:
+            file.seek(first * record.itemsize)
+            for start, stop in self._pieces(first, last):
+                records = np.zeros(stop - start, record)
+                for name, column in zip(record.names or (), columns, strict=True):
+                    records[name] = column[start:stop]
+                data = records.view(np.uint8).data
+                crc = zlib.crc32(data, crc)
+                file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        return crc
+
+    def _load(self, columns: list[NDArray[Any]], count: int) -> int:
+        crc, record = 0, self.layout.record
+        with open(self.draws, "rb") as file:
+            for start, stop in self._pieces(0, count):
+                data = file.read((stop - start) * record.itemsize)
+                crc = zlib.crc32(data, crc)
+                records = np.frombuffer(data, record)
+                for name, column in zip(record.names or (), columns, strict=True):
+                    column[start:stop] = records[name]
+        return crc
+
+    def _pieces(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        length = max(1, PIECE // self.layout.record.itemsize)
+        for start in range(first, last, length):
+            yield start, min(start + length, last)
+
+
+def _place(chain: Chain) -> dict[str, Any]:
+    """Say where a chain is, but for its state, in a form that JSON can hold."""
+    return {
+        "done": chain.done,
+        "pending": chain.pending,
+        "forms": [form(value) for _, value in named(chain.state)],
+        "rng": stream_state(chain.rng),
+    }
+
+
+def _as_record(state: Any) -> NDArray[Any]:
+    layout = Layout(state)
+    record = np.zeros((), layout.record)
+    for leaf, value in zip(layout.leaves, layout.values(state), strict=True):
+        record[leaf.name] = value
+    return record

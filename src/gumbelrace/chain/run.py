@@ -1,0 +1,218 @@
+"""Run a kernel: chains in threads of their own, the same for the same seed, stopped and resumed at will."""
+
+import hashlib
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from contextvars import copy_context
+from typing import Any
+
+import numpy as np
+
+from gumbelrace.chain.bits import fingerprint
+from gumbelrace.chain.checkpoint import ChainFiles, opened
+from gumbelrace.chain.layout import Layout, named
+from gumbelrace.chain.progress import shown
+from gumbelrace.chain.trace import Trace
+from gumbelrace.chain.worker import NOTHING, Chain, Draw, Plan
+from gumbelrace.errors import InvalidArgument, InvalidGenerator, ShapeMismatch
+from gumbelrace.jit import check_generator
+from gumbelrace.kernels.base import Kernel, State
+from gumbelrace.population.base import checked_count
+
+REFRESH = 0.1  # seconds between looks at the chains
+
+
+def run(
+    kernel: Kernel[State],
+    state: State | list[State],
+    steps: int,
+    rng: np.random.Generator,
+    chains: int = 1,
+    progress: bool = True,
+    checkpoint: str | os.PathLike[str] | None = None,
+    *,
+    warmup: int = 0,
+    thin: int = 1,
+) -> Trace[State]:
+    """Run chains of a kernel, each in a thread of its own.
+
+    The same seed gives the same trace on any machine, whatever the number of cores. Ctrl-C ends all
+    chains after the step that they are at, and gives what there is.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Makes the steps.
+    state : state, or list of states
+        Where to start: a state for all chains, or a list of one for each.
+    steps : int
+        Steps that each chain makes, `warmup` not counted.
+    rng : numpy.random.Generator
+        Gives every chain a generator of its own, by ``rng.spawn(chains)``.
+    chains : int
+        How many.
+    progress : bool
+        Show how far the chains are, in a terminal or a notebook, if the package rich is there.
+    checkpoint : path, optional
+        Folder in which the run is kept, written as often as costs 2% of the time at most, and at least
+        every five minutes. If it exists, the run goes on from there: called with the same arguments
+        (`rng` made anew from its seed), a run that was killed gives bit for bit what it would have
+        given. A larger `steps` makes a run longer. The data that a kernel owns are not compared.
+    warmup : int
+        Steps made before, of which nothing is kept.
+    thin : int
+        Every so many steps one is kept: a trace has ``steps // thin`` draws of each chain.
+
+    Returns
+    -------
+    Trace
+        The draws, what they took, and where the chains stand.
+
+    Raises
+    ------
+    CheckpointMismatch, CheckpointDamaged, CheckpointBusy
+        The checkpoint does not fit the arguments, cannot be read, or is in use. It is left as it is.
+
+    Notes
+    -----
+    An error in one chain stops all; it is raised as it was, with a note that names the chain. With a
+    checkpoint, the other chains are saved.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> import numpy as np, gumbelrace as gr
+    >>> from gumbelrace.kernels.base import Info, Kernel
+    >>> class Point(NamedTuple):
+    ...     x: float
+    >>> class Autoregression(Kernel):
+    ...     def step(self, rng, state):
+    ...         return Point(0.5 * state.x + rng.normal()), Info(0, 0, 0, 1.0)
+    >>> rng = np.random.default_rng(0)
+    >>> trace = gr.run(Autoregression(), Point(0.0), steps=1000, rng=rng, chains=4, thin=2)
+    >>> trace["x"].shape
+    (4, 500)
+    """
+    plan = Plan(
+        checked_count(steps, "steps", least=0),
+        checked_count(warmup, "warmup", least=0),
+        checked_count(thin, "thin"),
+    )
+    states = _starts(state, checked_count(chains, "chains"))
+    layout = Layout(Draw(states[0], NOTHING))
+    columns = layout.columns(chains, plan.kept(plan.total))
+    team = [
+        Chain(kernel, start, stream, plan, (layout, [column[n] for column in columns]))
+        for n, (start, stream) in enumerate(zip(states, _spawned(rng, chains), strict=True))
+    ]
+    stop = threading.Event()
+    with _interrupts(stop), _savers(checkpoint, team) as savers:
+        _advance(team, savers, stop, progress)
+    draws = layout.build([column[:, : min(chain.kept for chain in team)] for column in columns])
+    interrupted = any(chain.done < plan.total for chain in team)
+    return Trace(kernel, draws.state, draws.info, [chain.state for chain in team], interrupted)
+
+
+def _starts(state: Any, chains: int) -> list[Any]:
+    states = state if isinstance(state, list) else [state] * chains
+    if len(states) != chains:
+        raise ShapeMismatch(f"{len(states)} initial states for chains={chains}; give one for each chain")
+    for start in states:
+        if not isinstance(start, tuple):
+            raise InvalidArgument(
+                f"the state is a {type(start).__name__}; give a named tuple, or a list of them"
+            )
+        Layout(states[0]).values(start)
+    return states
+
+
+def _spawned(rng: np.random.Generator, chains: int) -> list[np.random.Generator]:
+    try:
+        return check_generator(rng).spawn(chains)
+    except TypeError as error:
+        if isinstance(error, InvalidGenerator):
+            raise
+        raise InvalidGenerator(
+            "rng was made without a seed sequence and cannot give every chain a stream of its own; "
+            "use rng=numpy.random.default_rng(seed)"
+        ) from error
+
+
+@contextmanager
+def _interrupts(stop: threading.Event) -> Iterator[None]:
+    """Let the first Ctrl-C set `stop`; a second one is as always.
+
+    As a handler, not by catching KeyboardInterrupt, which may come at any point of the work to be done
+    after it. Python runs handlers in the main thread only.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+
+    def handle(number: int, frame: Any) -> None:
+        stop.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _savers(
+    checkpoint: str | os.PathLike[str] | None, team: list[Chain]
+) -> Iterator[Sequence[ChainFiles | None]]:
+    """Bring the chains to where the checkpoint has them; lend what saves them."""
+    if checkpoint is None:
+        yield [None] * len(team)
+        return
+    with opened(checkpoint, _identity(team)) as folder:
+        savers = [ChainFiles(folder, number, chain.layout) for number, chain in enumerate(team)]
+        for saver, chain in zip(savers, team, strict=True):
+            saver.restore(chain)
+        yield savers
+
+
+def _identity(team: list[Chain]) -> dict[str, Any]:
+    """Give the arguments that a run must have in common with the one that it goes on from."""
+    kernel, plan, layout = team[0].kernel, team[0].plan, team[0].layout
+    solver = getattr(kernel, "solver", None)
+    starts = b"".join(np.asarray(value).tobytes() for chain in team for _, value in named(chain.state))
+    return {
+        "kernel": type(kernel).__qualname__,
+        "solver": solver and f"{type(solver).__qualname__}, delta {solver.promise.delta}",
+        "chains": len(team),
+        "warmup": plan.warmup,
+        "thin": plan.thin,
+        "fields": [[name, dtype.str, list(shape)] for name, dtype, shape in layout.leaves],
+        "initial state": hashlib.sha256(starts).hexdigest(),
+        "rng": fingerprint([chain.rng for chain in team]),
+    }
+
+
+def _advance(
+    team: list[Chain], savers: Sequence[ChainFiles | None], stop: threading.Event, progress: bool
+) -> None:
+    with ThreadPoolExecutor(len(team)) as pool, shown(team, progress) as refresh:
+        # A copy of the context each: settings such as numpy.errstate hold in the threads too.
+        futures = [
+            pool.submit(copy_context().run, chain.run, stop, saver)
+            for chain, saver in zip(team, savers, strict=True)
+        ]
+        try:
+            while wait(futures, timeout=REFRESH).not_done:
+                refresh()
+            refresh()
+        finally:
+            stop.set()
+    for number, future in enumerate(futures):
+        if (error := future.exception()) is not None:
+            error.add_note(f"In chain {number} of {len(team)}, after {team[number].done} steps.")
+            raise error

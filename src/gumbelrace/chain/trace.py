@@ -1,0 +1,151 @@
+"""What a run gives: the states that its chains went through, and what they took."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic
+
+import numpy as np
+
+from gumbelrace.audit import Audit, clopper_pearson
+from gumbelrace.chain import export
+from gumbelrace.chain.layout import Layout, form, named, reform
+from gumbelrace.errors import InvalidArgument
+from gumbelrace.jit import check_generator
+from gumbelrace.kernels.base import Info, Kernel, State
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trace(Generic[State]):
+    """The draws of one or more chains.
+
+    ``trace["name"]`` gives a field of the states, an array of shape (chains, draws, ...); a field of a
+    tuple within the state has a dotted name.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        What made the steps.
+    states : state
+        The states kept: as one state, but each field an array of shape (chains, draws, ...).
+    info : Info
+        What each draw took, arrays of shape (chains, draws). A draw of a thinned chain counts all steps
+        since the draw before: sums, and the mean of the acceptance.
+    last : list of states
+        Where each chain stands, to go on from.
+    interrupted : bool
+        Whether Ctrl-C ended the run before all steps were made.
+    """
+
+    kernel: Kernel[State]
+    states: State
+    info: Info
+    last: list[State]
+    interrupted: bool = False
+
+    @property
+    def chains(self) -> int:
+        """Number of chains."""
+        return len(self.last)
+
+    @property
+    def draws(self) -> int:
+        """Number of draws kept of each chain."""
+        return int(np.asarray(self.info.evaluations).shape[1])
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the fields."""
+        return [name for name, _ in named(self.states)]
+
+    def __getitem__(self, name: str) -> Any:
+        """Give a field of the states."""
+        fields = dict(named(self.states))
+        if name not in fields:
+            raise KeyError(f"{name!r}: the fields are {', '.join(fields)}")
+        return fields[name]
+
+    @property
+    def fraction(self) -> float:
+        """Share of factors read, of those that steps without a race would have read."""
+        return float(np.sum(self.info.evaluations) / max(np.sum(self.info.rewards), 1))
+
+    @property
+    def acceptance(self) -> float:
+        """Mean share of moves accepted; NaN without draws."""
+        return float(np.mean(self.info.acceptance)) if self.draws else float("nan")
+
+    def __repr__(self) -> str:
+        """Say in one line what there is."""
+        ended = ", interrupted" if self.interrupted else ""
+        return (
+            f"Trace of {type(self.kernel).__name__}: {self.chains} chains of {self.draws} draws "
+            f"({', '.join(self.names)}), {self.fraction:.2%} of factors read, "
+            f"acceptance {self.acceptance:.2f}{ended}"
+        )
+
+    def audit(self, share: float = 0.01, *, rng: np.random.Generator, confidence: float = 0.95) -> Audit:
+        """Measure how often the decisions of the chain are wrong.
+
+        From states picked at random among those kept, a step is made whose every decision is checked
+        by reading all factors.
+
+        Parameters
+        ----------
+        share : float
+            Share of the states to check, at least one of them.
+        rng : numpy.random.Generator
+            Picks the states and makes the steps.
+        confidence : float
+            Level of the interval.
+
+        Returns
+        -------
+        Audit
+            `draws` counts decisions; `fraction` is that of the trace.
+        """
+        rng = check_generator(rng)
+        if not (0.0 < share <= 1.0 and 0.0 < confidence < 1.0):
+            raise InvalidArgument(f"share is {share}, confidence {confidence}; give numbers from 0 to 1")
+        if self.draws == 0:
+            raise InvalidArgument("the trace has no draws; there is nothing to audit")
+        kept = self.chains * self.draws
+        errors = decisions = 0
+        for place in rng.choice(kept, max(1, round(share * kept)), replace=False):
+            wrong, made = self.kernel.audit(rng, self.state(*divmod(int(place), self.draws)))
+            errors, decisions = errors + wrong, decisions + made
+        interval = clopper_pearson(errors, decisions, confidence)
+        return Audit(errors, decisions, interval, confidence, self.fraction, self.kernel.solver.promise)
+
+    def state(self, chain: int, draw: int) -> State:
+        """Give one of the states kept, as the kernel takes it."""
+        values = (array[chain, draw] for _, array in named(self.states))
+        forms = (form(value) for _, value in named(self.last[chain]))
+        built: State = Layout(self.last[chain]).build([*map(reform, values, forms)])
+        return built
+
+    def to_arviz(
+        self,
+        dims: Mapping[str, Sequence[str]] | None = None,
+        coords: Mapping[str, Sequence[Any]] | None = None,
+    ) -> Any:
+        """Convert to the DataTree of ArviZ; needs the extra ``arviz``.
+
+        The group ``posterior`` has the variables of the target; ``sample_stats`` has `evaluations`,
+        `rewards`, `looks` and `acceptance_rate`, and the fields of the state that tune the kernel.
+
+        Parameters
+        ----------
+        dims : mapping of str to sequence of str, optional
+            Names for the dimensions of fields after (chain, draw).
+        coords : mapping of str to sequence, optional
+            Labels for the entries of dimensions.
+        """
+        return export.tree(self.kernel, self.states, self.info, dims, coords)
+
+    def ess(self, **options: Any) -> dict[str, Any]:
+        """Effective sample size of each variable, by `arviz_stats.ess`, which takes the options."""
+        return export.diagnostic("ess", self.to_arviz(), options)
+
+    def rhat(self, **options: Any) -> dict[str, Any]:
+        """Potential scale reduction of each variable, by `arviz_stats.rhat`, which takes the options."""
+        return export.diagnostic("rhat", self.to_arviz(), options)

@@ -1,0 +1,141 @@
+"""One chain: where it is, the steps that it makes, and the draws that it keeps."""
+
+import time
+from dataclasses import dataclass
+from threading import Event
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.chain.layout import Layout
+from gumbelrace.kernels.base import Info, Kernel
+
+NOTHING = Info(0, 0, 0, 0.0)
+# A kernel is asked for about so many seconds of steps at a time: Ctrl-C is heard in between.
+SECONDS_A_BLOCK = 0.02
+
+
+class Draw(NamedTuple):
+    """What is kept: a state, and what the steps since the draw before took."""
+
+    state: Any
+    info: Info
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many steps are made, and which are kept: every `thin`-th of `steps`, after `warmup` others."""
+
+    steps: int
+    warmup: int
+    thin: int
+
+    @property
+    def total(self) -> int:
+        """Steps in all."""
+        return self.warmup + self.steps
+
+    def kept(self, done: int) -> int:
+        """How many draws the first `done` steps give."""
+        return max(done - self.warmup, 0) // self.thin
+
+
+class Saver(Protocol):
+    """Keeps a chain on disk."""
+
+    def due(self) -> bool:
+        """Whether it is time to save."""
+
+    def save(self, chain: "Chain") -> None:
+        """Save where the chain is."""
+
+
+class Chain:
+    """A chain between two steps.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Makes the steps.
+    state : state
+        Where to start.
+    rng : numpy.random.Generator
+        The chain's own.
+    plan : Plan
+        How far to go.
+    draws : (Layout, list of ndarray)
+        How a `Draw` lies in arrays, and those of this chain, with room for all of its draws.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel[Any],
+        state: Any,
+        rng: np.random.Generator,
+        plan: Plan,
+        draws: tuple[Layout, list[NDArray[Any]]],
+    ) -> None:
+        self.kernel, self.state, self.rng, self.plan = kernel, state, rng, plan
+        self.layout, self.columns = draws
+        self.done = 0
+        self.pending = NOTHING  # summed over the steps since the last draw
+        self.begun, self.tally = 0, NOTHING  # since this process took over
+
+    @property
+    def kept(self) -> int:
+        """Draws kept so far."""
+        return self.plan.kept(self.done)
+
+    def run(self, stop: Event, saver: Saver | None) -> None:
+        """Make the steps that are left, or those until `stop` is set; after an error, set it."""
+        try:
+            self._advance(stop, saver)
+        except BaseException:
+            stop.set()
+            raise
+
+    def _advance(self, stop: Event, saver: Saver | None) -> None:
+        block = 1
+        while self.done < self.plan.total and not stop.is_set():
+            started = time.perf_counter()
+            count = min(block, self.plan.total - self.done)
+            self.advance(count)
+            if saver is not None and saver.due():
+                saver.save(self)
+            fitting = count * SECONDS_A_BLOCK / max(time.perf_counter() - started, 1e-9)
+            block = int(min(max(fitting, 1.0), 2.0 * count))
+        if saver is not None:
+            saver.save(self)
+
+    def advance(self, count: int) -> None:
+        """Make steps, keeping the states whose turn has come."""
+        for state, info in self.kernel.steps(self.rng, self.state, count):
+            self.state = state
+            self._note(info)
+
+    def _note(self, info: Info) -> None:
+        self.done += 1
+        self.tally = added(self.tally, info)
+        made = self.done - self.plan.warmup
+        if made > 0:
+            self.pending = added(self.pending, info)
+            if made % self.plan.thin == 0:
+                self._keep(made // self.plan.thin - 1)
+
+    def _keep(self, draw: int) -> None:
+        evaluations, rewards, looks, acceptance = self.pending
+        kept = Draw(self.state, Info(evaluations, rewards, looks, acceptance / self.plan.thin))
+        for column, value in zip(self.columns, self.layout.values(kept), strict=True):
+            column[draw] = value
+        self.pending = NOTHING
+
+
+def added(total: Info, info: Info) -> Info:
+    """Add what a step took; in Python's numbers, so that a sum does not depend on the kernel's."""
+    return Info(
+        total.evaluations + int(info.evaluations),
+        total.rewards + int(info.rewards),
+        total.looks + int(info.looks),
+        total.acceptance + float(info.acceptance),
+    )

@@ -1,0 +1,1 @@
+"""Approximations of the rewards whose sums are known."""

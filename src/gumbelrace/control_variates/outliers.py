@@ -1,0 +1,25 @@
+"""Rows on which an approximation fits worst: they are always read."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.errors import InvalidArgument
+from gumbelrace.population.control import Always
+
+Floats = NDArray[np.float64]
+
+
+def farthest(distance: Floats, share: float) -> Always | None:
+    """Choose the share of the rows with the largest distance.
+
+    Examples
+    --------
+    >>> farthest(np.array([0.1, 5.0, 0.2, 3.0]), 0.5).rows
+    array([1, 3])
+    """
+    if not 0.0 <= share < 1.0:
+        raise InvalidArgument(f"the share of outliers is {share}; it must lie in [0, 1)")
+    count = int(share * len(distance))
+    if count == 0:
+        return None
+    return Always(np.sort(np.argpartition(distance, -count)[-count:]), len(distance))

@@ -1,0 +1,228 @@
+"""Many steps of random-walk Metropolis in one compiled call.
+
+A step takes a few microseconds once nothing of it is Python. The two points that are compared lie in an
+array that the population reads from; before each race a small function, compiled for the user's prior and
+control variate and called by its address, puts the offsets and reward ranges of the two in place.
+"""
+
+import functools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from gumbelrace.control_variates.parameters import ParameterTaylor
+from gumbelrace.errors import InvalidArgument
+from gumbelrace.jit import Bits, Packed, bits_of, call_setter, kernel, pack, part, unpack
+from gumbelrace.kernels.base import Info
+from gumbelrace.kernels.target import Position
+from gumbelrace.population.base import CODE, FINE, Floats, Source
+from gumbelrace.population.likelihood import Likelihood
+from gumbelrace.shuffle import Stream
+from gumbelrace.solvers.base import Solver
+from gumbelrace.solvers.engine import EVALUATIONS, LEADER, LOOKS, new_gear, new_sample, race
+
+CURRENT, PROPOSED = 0, 1
+
+# set(context, offset, low, high) -> rewards read
+SETTER = types.int64(
+    types.CPointer(types.int64),
+    types.CPointer(types.float64),
+    types.CPointer(types.float64),
+    types.CPointer(types.float64),
+)
+
+
+class History(NamedTuple):
+    """What the steps gave: an entry for each."""
+
+    positions: Floats
+    evaluations: NDArray[np.int64]
+    looks: NDArray[np.int64]
+    accepted: NDArray[np.bool_]
+
+    def each(self, rewards: int) -> Iterator[tuple[Position, Info]]:
+        """Give the steps one after the other; `rewards` is what an exact one would have read."""
+        evaluations, looks, accepted = (part.tolist() for part in self[1:])
+        for x, *counts in zip(self.positions, evaluations, looks, accepted, strict=True):
+            yield Position(x), Info(counts[0], rewards, counts[1], float(counts[2]))
+
+
+def can_compile(likelihood: Any, log_prior: Any, solver: Solver) -> bool:
+    """Whether nothing of a step needs Python."""
+    return (
+        isinstance(likelihood, Likelihood)
+        and (likelihood.control is None or isinstance(likelihood.control, ParameterTaylor))
+        and (log_prior is None or hasattr(log_prior, "py_func"))
+        and solver.is_a_race
+    )
+
+
+class CompiledWalk:
+    """The points of a chain, and all that compiled code needs to move them.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        Without a control variate, or with a `ParameterTaylor`.
+    log_prior : numba function, or None
+        ``log_prior(theta) -> float``.
+    factor : ndarray of shape (d, d)
+        A proposal is x + factor·z, z standard normal.
+    solver : Solver
+        One whose races are those of the engine.
+    """
+
+    def __init__(self, likelihood: Likelihood, log_prior: Any, factor: Floats, solver: Solver) -> None:
+        self._factor, self._solver = factor, solver
+        self._points = np.zeros((2, len(factor)))
+        self._population, control = likelihood.bound(self._points)
+        steps = control.data[1] if control else None
+        self._setter, self._packed = _set_up(likelihood, log_prior or flat, self._points, steps)
+
+    @property
+    def rewards(self) -> int:
+        """What an exact step reads."""
+        return self._population.rewards
+
+    def steps(self, rng: np.random.Generator, position: Floats, count: int) -> History:
+        """Make steps from `position`."""
+        population, solver = self._population, self._solver
+        history = _new_history(count, len(position))
+        self._points[CURRENT] = position
+        rows = population.rows.stream()
+        with rows as stream, population.source(solver.needs_range) as source, rng.bit_generator.lock:
+            made = walk(
+                solver.rule(population),
+                source,
+                stream,
+                bits_of(rng),
+                rng,
+                population.size,
+                (self._setter.address, self._packed.words.ctypes.data),
+                self._points,
+                self._factor,
+                history,
+            )
+        if made < count:
+            raise InvalidArgument(f"log_prior or the control variate gave NaN or +inf at {self._points}")
+        return history
+
+
+def _new_history(count: int, dimension: int) -> History:
+    evaluations, looks = np.zeros((2, count), np.int64)
+    return History(np.empty((count, dimension)), evaluations, looks, np.zeros(count, np.bool_))
+
+
+@kernel
+def walk(
+    rule: Any,
+    source: Source,
+    stream: Stream,
+    bits: Bits,
+    rng: np.random.Generator,
+    size: int,
+    setter: tuple[int, int],
+    points: Floats,
+    factor: Floats,
+    history: History,
+) -> int:
+    """Make steps from points[CURRENT]; return how many, fewer than asked for after a fault."""
+    gear, sample, offset = new_gear(rule, source), new_sample(source), np.empty(2)
+    normal = np.empty(points.shape[1])
+    for t in range(len(history.positions)):
+        propose(rng, points, factor, normal)
+        known = call_setter(
+            setter[0], setter[1], offset.ctypes.data, source.low.ctypes.data, source.high.ctypes.data
+        )
+        offset[CURRENT] -= rng.standard_exponential()  # log u
+        if not (offset[CURRENT] < np.inf and offset[PROPOSED] < np.inf):
+            return t
+        sample = race(rule, gear, source, stream, bits, size, offset, sample)
+        if source.fault[CODE] != FINE:
+            return t
+        tally = gear.field.tally
+        history.accepted[t] = tally[LEADER] == PROPOSED
+        history.evaluations[t] = tally[EVALUATIONS] + known
+        history.looks[t] = tally[LOOKS]
+        for i in range(points.shape[1]):
+            points[CURRENT, i] = points[tally[LEADER], i]
+            history.positions[t, i] = points[CURRENT, i]
+    return len(history.positions)
+
+
+@part
+def propose(rng: np.random.Generator, points: Floats, factor: Floats, normal: Floats) -> None:
+    """Put a proposal beside the current point."""
+    for i in range(len(normal)):
+        normal[i] = rng.standard_normal()
+    for i in range(len(normal)):
+        step = 0.0
+        for j in range(len(normal)):
+            step += factor[i, j] * normal[j]
+        points[PROPOSED, i] = points[CURRENT, i] + step
+
+
+def _set_up(
+    likelihood: Likelihood, log_prior: Any, points: Floats, steps: Floats | None
+) -> tuple[Any, Packed]:
+    """Compile what sets the offsets and ranges of the points (and the steps), and lay out its data."""
+    control = likelihood.control
+    if not isinstance(control, ParameterTaylor):
+        packed = pack((points,))
+        return _plain_setter(log_prior, packed.type), packed
+    remainder = -1.0 if control.remainder is None else control.remainder
+    known = np.array([control.value, remainder, control.rounding])
+    expansion = (control.centre, control.gradient, control.hessian, control.metric, known)
+    always = control.always.rows if control.always else np.empty(0, np.int64)
+    packed = pack((points, steps, *expansion, always, *likelihood.data))
+    return _taylor_setter(log_prior, likelihood.log_factor, control.order, packed.type), packed
+
+
+@numba.njit
+def flat(theta):  # type: ignore[no-untyped-def]
+    """Give the log of a flat prior."""
+    return 0.0
+
+
+@functools.lru_cache(maxsize=64)
+def _plain_setter(log_prior: Any, data_type: Any) -> Any:
+    @numba.cfunc(SETTER)
+    def put(context, offset, low, high):  # type: ignore[no-untyped-def]
+        (points,) = unpack(context, data_type)
+        for a in range(len(points)):
+            offset[a] = log_prior(points[a])
+        return 0
+
+    return put
+
+
+@functools.lru_cache(maxsize=64)
+def _taylor_setter(log_prior: Any, log_factor: Any, order: int, data_type: Any) -> Any:
+    @numba.cfunc(SETTER)
+    def put(context, offset, low, high):  # type: ignore[no-untyped-def]
+        everything = unpack(context, data_type)
+        points, steps, centre, gradient, hessian, metric, known, always = everything[:8]
+        for a in range(len(points)):
+            for i in range(len(centre)):
+                steps[a, i] = points[a, i] - centre[i]
+            total, squared = known[0], 0.0
+            for i in range(len(centre)):
+                curved, scaled = 0.0, 0.0
+                for j in range(len(centre)):
+                    curved += hessian[i, j] * steps[a, j]
+                    scaled += metric[i, j] * steps[a, j]
+                total += steps[a, i] * (gradient[i] + 0.5 * curved)
+                squared += scaled * scaled
+            for row in always:
+                total += log_factor(row, points[a], *everything[8:])
+            offset[a] = log_prior(points[a]) + total
+            if known[1] >= 0.0:
+                high[a] = known[1] * squared ** (0.5 * (order + 1)) + known[2]
+                low[a] = -high[a]
+        return len(always) * len(points)
+
+    return put

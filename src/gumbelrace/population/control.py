@@ -1,0 +1,148 @@
+"""What is known of a population without reading it: a control variate (paper, section 3.4).
+
+If h_n(i) is close to the reward l_n(i) of row n and arm i, and its sum over the rows is known, the race may
+read the small residuals l_n(i) - h_n(i) instead, and start from the known sums. Rows on which h fits badly
+can be left to be always read.
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.errors import InvalidArgument, InvalidReward, ShapeMismatch
+from gumbelrace.shuffle import Rows, random_rows
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+class Known(NamedTuple):
+    """The part of each arm's sum that needs no race."""
+
+    sums: Floats
+    evaluations: int  # rewards that were read for it
+
+
+@dataclass(frozen=True)
+class Always:
+    """Rows that are always read, in increasing order, out of `size`; the others are raced on."""
+
+    rows: Indices
+    size: int
+
+    def __post_init__(self) -> None:
+        if len(self.rows) == 0 or np.any(np.diff(self.rows) <= 0):
+            raise InvalidArgument("rows that are always read must be at least one, and increasing")
+        if self.rows[0] < 0 or self.rows[-1] >= self.size:
+            raise InvalidArgument(f"rows that are always read must lie in 0..{self.size - 1}")
+        if len(self.rows) >= self.size:
+            raise InvalidArgument("every row is always read: nothing is left to race on; use Exact()")
+
+    @functools.cached_property
+    def raced(self) -> Indices:
+        """The other rows."""
+        return np.delete(np.arange(self.size), self.rows)
+
+    @functools.cached_property
+    def order(self) -> Rows:
+        """A random order of the positions in `raced`."""
+        return random_rows(len(self.raced))
+
+
+@dataclass(frozen=True)
+class ControlVariate:
+    """An approximation h_n(i) of the rewards of which the sums are known.
+
+    Attributes
+    ----------
+    function : numba function
+        ``function(n, arm, *data) -> float``, finite.
+    data : tuple
+        Arrays and numbers that it takes.
+    sums : ndarray of shape (D,)
+        Sum of h over all rows that are not always read.
+    residual_range : (low, high), optional
+        Arrays of length D that bound l - h on the same rows.
+    always : Always, optional
+        Rows that are always read; h is not used on them.
+    """
+
+    function: Any
+    data: tuple[Any, ...]
+    sums: Floats
+    residual_range: tuple[Floats, Floats] | None = None
+    always: Always | None = None
+
+    def values(self, index: Indices, arms: Indices) -> Floats:
+        """Give h for rows and arms, of shape (len(index), len(arms))."""
+        values: Floats = table_of(self.function)(index, arms, self.data)
+        return values
+
+
+def check_fit(control: ControlVariate, size: int, arms: int) -> None:
+    """Check that a control variate is one of a population with that many rows and arms."""
+    if control.sums.shape != (arms,):
+        raise ShapeMismatch(
+            f"the control variate has sums of shape {control.sums.shape}; the population has {arms} arms"
+        )
+    if not np.isfinite(control.sums).all():
+        raise InvalidArgument("a sum of the control variate is not finite")
+    if control.always is not None and control.always.size != size:
+        raise ShapeMismatch(f"the control variate is of {control.always.size} rows, not {size}")
+
+
+def known(control: ControlVariate, rewards_of: Callable[[Indices], Floats]) -> Known:
+    """Add the rewards of the rows that are always read to the known sums."""
+    if control.always is None:
+        return Known(control.sums, 0)
+    rewards = np.asarray(rewards_of(control.always.rows), np.float64)
+    bad = np.isnan(rewards) | np.isposinf(rewards)
+    if bad.any():
+        k, arm = np.argwhere(bad)[0]
+        raise InvalidReward(
+            f"the reward of row {control.always.rows[k]}, arm {arm} is NaN or +inf; "
+            "a log factor must be finite, or -inf for an impossible arm"
+        )
+    return Known(control.sums + rewards.sum(axis=0), rewards.size)
+
+
+@functools.lru_cache(maxsize=256)
+def table_of(function: Any) -> Any:
+    """Compile ``function(n, arm, *data)`` for many rows and arms."""
+
+    @numba.njit(nogil=True)
+    def values(index, arms, data):  # type: ignore[no-untyped-def]
+        out = np.empty((len(index), len(arms)))
+        for i in range(len(index)):
+            for a in range(len(arms)):
+                out[i, a] = function(index[i], arms[a], *data)
+        return out
+
+    return values
+
+
+@functools.lru_cache(maxsize=256)
+def residual_of(log_factor: Any, control: Any, split: int, mapped: bool) -> Any:
+    """Compile log_factor - control; the first `split` items of the data are log_factor's.
+
+    If `mapped`, the data start with an array of rows, and n is a position in it.
+    """
+    if mapped:
+
+        @numba.njit
+        def mapped_residual(n, arm, rows, *data):  # type: ignore[no-untyped-def]
+            row = rows[n]
+            return log_factor(row, arm, *data[:split]) - control(row, arm, *data[split:])
+
+        return mapped_residual
+
+    @numba.njit
+    def residual(n, arm, *data):  # type: ignore[no-untyped-def]
+        return log_factor(n, arm, *data[:split]) - control(n, arm, *data[split:])
+
+    return residual

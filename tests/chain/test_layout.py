@@ -1,0 +1,81 @@
+"""States in arrays and back: nested as they may be, nothing of them is lost."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from tests.chain.kernels import MIXED, Point
+
+from gumbelrace.chain.bits import fingerprint, set_stream_state, stream_state
+from gumbelrace.chain.layout import Layout, flat, form, named, reform
+from gumbelrace.errors import InvalidGenerator
+
+leaves = st.one_of(
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(),
+    arrays.arrays(
+        st.sampled_from([np.float64, np.float32, np.int16, np.bool_, np.complex64]),
+        arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3),
+    ),
+    st.builds(np.float32, st.floats(width=32)),
+    st.builds(np.uint8, st.integers(0, 255)),
+)
+states = st.recursive(leaves, lambda part: st.lists(part, min_size=1, max_size=3).map(tuple), max_leaves=6)
+states = states.map(lambda state: state if isinstance(state, tuple) else (state,))
+
+
+@given(states)
+def test_a_state_is_put_together_again(state):
+    layout = Layout(state)
+    columns = layout.columns(2)
+    for column, value in zip(columns, layout.values(state), strict=True):
+        column[1] = value
+    forms = [form(value) for value in flat(state)]
+    again = layout.build([reform(column[1], kind) for column, kind in zip(columns, forms, strict=True)])
+    assert repr(again) == repr(state)
+    for ours, theirs in zip(flat(again), flat(state), strict=True):
+        assert type(ours) is type(theirs)
+        assert np.asarray(ours).tobytes() == np.asarray(theirs).tobytes()
+
+
+def test_names():
+    assert [name for name, _ in named(MIXED)] == [leaf.name for leaf in Layout(MIXED).leaves]
+    assert [name for name, _ in named((Point(1.0), (2, 3)))] == ["0.x", "1.0", "1.1"]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_the_order_of_an_array_is_kept(order):
+    array = np.array([[1.0, 2.0], [3.0, 4.0]], order=order)
+    again = reform(array.copy(order="C"), form(array))
+    assert again.flags[f"{order}_CONTIGUOUS"]
+    assert again.base is None
+
+
+@pytest.mark.parametrize("name", ["PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937"])
+def test_a_stream_goes_on_from_its_json(name):
+    rng, again = (np.random.Generator(getattr(np.random, name)(3)) for _ in range(2))
+    rng.random(5, np.float32)  # half of a 64-bit word is left
+    set_stream_state(again, json.loads(json.dumps(stream_state(rng))))
+    assert fingerprint([rng]) == fingerprint([again])
+    assert (rng.random(7, np.float32) == again.random(7, np.float32)).all()
+    assert fingerprint([rng]) == fingerprint([again])
+
+
+def test_fingerprints_differ():
+    rngs = [np.random.default_rng(seed) for seed in (0, 1)]
+    assert fingerprint(rngs[:1]) != fingerprint(rngs[1:])
+
+
+def test_a_foreign_bit_generator_is_named():
+    class Strange:
+        seed_seq, state = None, {"bits": 0.5}
+
+    class Holder:
+        bit_generator = Strange()
+
+    with pytest.raises(InvalidGenerator, match="float"):
+        stream_state(Holder())

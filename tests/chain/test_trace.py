@@ -1,0 +1,215 @@
+"""Traces: ArviZ, effective sample sizes, and the audit of a chain."""
+
+import sys
+
+import numpy as np
+import pytest
+from tests.chain.kernels import (
+    MIXED,
+    Autoregression,
+    Choice,
+    Point,
+    Raced,
+    Scaled,
+    Tuned,
+    Walk,
+    seeded,
+)
+
+import gumbelrace as gr
+from gumbelrace.errors import InvalidArgument, MissingPackage
+from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.solvers.base import new_results
+
+START = Scaled(np.zeros(2), 1.0)
+
+
+def tuned():
+    return gr.run(Tuned(), START, steps=30, rng=seeded(), chains=3)
+
+
+def test_shares_and_names():
+    trace = tuned()
+    assert trace.names == ["position", "scale"]
+    assert trace.fraction == 0.5
+    assert trace.acceptance == 0.25
+    assert (trace.chains, trace.draws) == (3, 30)
+    assert repr(trace) == str(trace)
+    assert str(trace) == (
+        "Trace of Tuned: 3 chains of 30 draws (position, scale), 50.00% of factors read, acceptance 0.25"
+    )
+    with pytest.raises(KeyError, match="position, scale"):
+        trace["velocity"]
+
+
+def test_a_trace_without_draws():
+    trace = gr.run(Tuned(), START, steps=0, rng=seeded(), chains=2, warmup=3)
+    assert trace["position"].shape == (2, 0, 2)
+    assert trace.fraction == 0.0
+    assert np.isnan(trace.acceptance)
+    assert "0 draws" in repr(trace)
+    with pytest.raises(InvalidArgument, match="no draws"):
+        trace.audit(rng=seeded())
+
+
+def test_going_on_from_the_last_states():
+    first = gr.run(Tuned(), START, 5, seeded(), chains=2)
+    second = gr.run(Tuned(), first.last, 5, seeded(1), chains=2)
+    np.testing.assert_allclose(second["scale"][:, -1], 0.9**10)
+
+
+# ---- ArviZ ----
+
+
+def test_groups_of_arviz():
+    trace = tuned()
+    tree = trace.to_arviz(dims={"position": ["axis"]}, coords={"axis": ["east", "north"]})
+    position = tree["posterior"]["position"]
+    assert position.dims == ("chain", "draw", "axis")
+    assert position.coords["axis"].values.tolist() == ["east", "north"]
+    assert (position.values == trace["position"]).all()
+    assert list(tree["posterior"].data_vars) == ["position"]
+    statistics = tree["sample_stats"]
+    assert set(statistics.data_vars) == {"evaluations", "rewards", "looks", "acceptance_rate", "scale"}
+    assert (statistics["acceptance_rate"].values == 0.25).all()
+    assert (statistics["scale"].values == trace["scale"]).all()
+    for node in (tree, tree["posterior"], statistics):
+        assert node.attrs["inference_library"] == "gumbelrace"
+        assert node.attrs["inference_library_version"] == gr.__version__
+        assert node.attrs["kernel"] == "Tuned"
+
+
+def test_arviz_on_disk(tmp_path):
+    import xarray
+
+    trace = gr.run(Walk(), MIXED, 20, seeded(), chains=2)
+    trace.to_arviz().to_netcdf(tmp_path / "trace.nc", engine="h5netcdf")
+    with xarray.open_datatree(tmp_path / "trace.nc", engine="h5netcdf") as tree:
+        for name in trace.names:
+            assert tree["posterior"][name].dtype == trace[name].dtype
+            assert (tree["posterior"][name].values == trace[name]).all()
+        assert tree["sample_stats"].attrs["kernel"] == "Walk"
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.8])
+def test_effective_sample_size(correlation):
+    """AR(1) with 4 x 2500 draws: n (1 - φ) / (1 + φ), within 15%; no correlation does not fit φ = 0.5."""
+    trace = gr.run(Autoregression(correlation), Point(0.0), 2500, seeded(4), chains=4, warmup=50)
+    expected = 10_000 * (1 - correlation) / (1 + correlation)
+    assert trace.ess()["x"] == pytest.approx(expected, rel=0.15)
+    assert trace.ess(relative=True)["x"] == pytest.approx(expected / 10_000, rel=0.15)
+    assert trace.rhat()["x"] == pytest.approx(1.0, abs=0.01)
+
+
+def test_chains_apart_have_a_large_rhat():
+    starts = [Point(0.0), Point(1000.0)]
+    trace = gr.run(Autoregression(0.999), starts, 200, seeded(), chains=2)
+    assert trace.rhat()["x"] > 1.5
+
+
+def test_diagnostics_of_arrays():
+    found = tuned().ess()
+    assert list(found) == ["position"]
+    assert found["position"].shape == (2,)
+
+
+@pytest.mark.parametrize("package", ["arviz_base", "arviz_stats"])
+def test_a_missing_package_is_named_with_its_extra(monkeypatch, package):
+    trace = tuned()
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingPackage, match=r'pip install "gumbelrace\[arviz\]"'):
+        trace.ess()
+
+
+# ---- Audit ----
+
+
+class Guess(gr.Solver):
+    """Returns either arm, reads nothing, and promises an error of at most 0.05."""
+
+    promise = gr.Promise(0.05)
+
+    def rule(self, population):
+        raise NotImplementedError
+
+    def best_each(self, population, offsets, rng):
+        results = new_results(len(offsets))
+        results.arms[:] = rng.integers(population.arms, size=len(offsets))
+        return results
+
+
+def test_the_audit_finds_the_error_of_a_guess():
+    """A guess of two arms is wrong half of the time: outside the 99.99% interval once in 10,000 seeds."""
+    trace = gr.run(Raced(Guess()), Choice(0), 1000, seeded(1), chains=2)
+    report = trace.audit(share=0.5, rng=seeded(2), confidence=0.9999)
+    assert report.draws == 1000
+    assert report.interval[0] <= 0.5 <= report.interval[1]
+    assert report.broken
+    assert report.fraction == trace.fraction == 0.0
+
+
+@pytest.mark.parametrize("solver", [gr.Betting(), gr.Exact()])
+def test_the_audit_of_a_sound_solver(solver):
+    """P(error) ≤ δ: broken only if the 99.99% interval lies above."""
+    trace = gr.run(Raced(solver), Choice(0), 500, seeded(1), chains=2)
+    report = trace.audit(share=0.3, rng=seeded(2), confidence=0.9999)
+    assert not report.broken
+    assert report.draws == 300
+    assert report.promise == solver.promise
+    assert report.fraction == trace.fraction > 0.0
+
+
+def test_the_audit_is_the_same_for_the_same_seed():
+    trace = gr.run(Raced(Guess()), Choice(0), 100, seeded(1))
+    assert trace.audit(0.5, rng=seeded(3)) == trace.audit(0.5, rng=seeded(3))
+    assert trace.audit(1e-9, rng=seeded()).draws == 1
+
+
+class Picky(Kernel):
+    """Takes only states of the very types that it gives."""
+
+    solver = gr.Exact()
+
+    def step(self, rng, state):
+        assert [type(value) for value in state] == [type(value) for value in MIXED]
+        assert state.inner.grid.flags.f_contiguous
+        return Walk().step(rng, state)
+
+    def audit(self, rng, state):
+        self.step(rng, state)
+        return 1, 1
+
+
+def test_the_audit_gives_the_kernel_states_as_it_knows_them():
+    trace = gr.run(Picky(), MIXED, 10, seeded())
+    report = trace.audit(1.0, rng=seeded())
+    assert (report.errors, report.draws) == (10, 10)
+
+
+class Noting(Autoregression):
+    """Notes the states that it is asked to audit."""
+
+    solver, noted = gr.Exact(), []
+
+    def audit(self, rng, state):
+        self.noted.append(state.x)
+        return 0, 1
+
+
+def test_the_audit_takes_no_state_twice():
+    trace = gr.run(Noting(), Point(0.0), 20, seeded(), chains=3)
+    trace.audit(1.0, rng=seeded())
+    assert sorted(Noting.noted) == sorted(trace["x"].ravel())
+
+
+@pytest.mark.parametrize("share", [0.0, -1.0, 1.5, float("nan")])
+def test_a_share_is_a_share(share):
+    with pytest.raises(InvalidArgument, match="share"):
+        gr.run(Raced(), Choice(0), 5, seeded()).audit(share, rng=seeded())
+
+
+def test_info_is_a_named_tuple_of_arrays():
+    trace = tuned()
+    assert isinstance(trace.info, Info)
+    assert isinstance(trace.states, Scaled)
+    assert {array.shape for array in trace.info} == {(3, 30)}
