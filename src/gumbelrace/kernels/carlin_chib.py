@@ -106,7 +106,9 @@ class CarlinChib(Kernel[ModelChoice]):
         ``likelihood(parameters)`` takes a list with the parameter of each model and gives a population
         with an arm for each, the reward of row n for arm k being log f_n(parameters[k]; model k).
     adapt_for : int
-        Number of steps in which the weights adapt. Later they are fixed.
+        Number of steps in which the weights adapt. Later they are fixed. In t steps they move by at most
+        the sum of the gains, by default 100 log(1 + t / 100): for models that are further apart, start
+        from weights that are about right.
     gain : callable
         ``gain(t)``: by how much step t lowers the log weight of the model that it visits.
     solver : Solver

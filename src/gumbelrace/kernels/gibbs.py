@@ -17,7 +17,7 @@ from gumbelrace.sample import checked_prior
 from gumbelrace.solvers.base import Solver
 from gumbelrace.solvers.default import Default
 
-Values = NDArray[np.int64]
+Values = NDArray[np.integer[Any]]
 Conditional = Callable[[Values, int], tuple[Population, ArrayLike | None]]
 
 
@@ -26,8 +26,8 @@ class Labels(NamedTuple):
 
     Attributes
     ----------
-    labels : ndarray of int64
-        The value of each variable.
+    labels : ndarray of integers
+        The value of each variable. The dtype is kept.
     sweep : int
         Sweeps made so far, from which the temperature follows.
     """
@@ -102,7 +102,7 @@ class Gibbs(Kernel[Labels]):
                 f"labels has shape {labels.shape} and dtype {labels.dtype}; it must hold an integer for "
                 f"each of {self.variables} variables"
             )
-        return labels.astype(np.int64)
+        return labels
 
     def _draw(self, decisions: Decisions, labels: Values, variable: int, temperature: float) -> int:
         given = labels.view()

@@ -1,0 +1,76 @@
+"""What holds for all kernels: chains run in threads, states keep their form, decisions can be audited."""
+
+import numpy as np
+import pytest
+from tests.kernels.laws import Cauchy
+
+import gumbelrace as gr
+
+MODEL = Cauchy(120, seed=1)
+START = gr.Position(np.zeros(1))
+
+
+def gibbs():
+    rewards = np.random.default_rng(2).normal(0.0, 0.05, (120, 2, 3))
+    return gr.Gibbs(lambda labels, variable: (gr.table(rewards[:, labels[1 - variable] % 2]), None), 2)
+
+
+def langevin():
+    return gr.Langevin(MODEL.likelihood, MODEL.gradient, size=120, batch=20, scale=0.1, warmup=3)
+
+
+def carlin_chib():
+    walk = gr.Metropolis(MODEL.likelihood, gr.RandomWalk(0.2), MODEL.log_prior)
+    models = [gr.Candidate(walk, gr.NormalPseudoprior([0.0], [[v]]), MODEL.log_prior) for v in (0.02, 0.04)]
+    return gr.CarlinChib(models, lambda points: MODEL.likelihood(np.array(points)), adapt_for=3)
+
+
+KERNELS = {
+    "Metropolis": (gr.Metropolis(MODEL.likelihood, gr.RandomWalk(0.2), MODEL.log_prior), START),
+    "Gibbs": (gibbs(), gr.Labels(np.array([0, 1], np.int8))),
+    "Slice": (gr.Slice(MODEL.likelihood, 0.2), START),
+    "Langevin": (langevin(), gr.LangevinState(np.zeros(1))),
+    "CarlinChib": (carlin_chib(), carlin_chib().start(np.random.default_rng(3))),
+}
+
+
+@pytest.fixture(params=KERNELS)
+def case(request):
+    return KERNELS[request.param]
+
+
+def run(case, seed, **options):
+    return gr.run(*case, steps=8, rng=np.random.default_rng(seed), progress=False, **options)
+
+
+def test_chains_in_threads_are_those_of_one_thread(case):
+    together, first = run(case, 1, chains=3), run(case, 1, chains=1)
+    for name in together.names:
+        np.testing.assert_array_equal(together[name][0], first[name][0])
+    assert (np.asarray(together.info.rewards) >= np.asarray(together.info.evaluations)).all()
+
+
+def test_tuning_fields_are_fields(case):
+    kernel, state = case
+    assert kernel.tuning < set(state._fields)
+
+
+def test_audit_finds_nothing_wrong_with_an_exact_solver(case):
+    kernel, state = case
+    report = run((kernel.with_solver(gr.Exact()), state), 2).audit(share=1.0, rng=np.random.default_rng(2))
+    assert report.errors == 0
+    assert report.draws > 0
+
+
+@pytest.mark.parametrize("name", ["Metropolis", "Langevin"])
+def test_solver_changes_the_reading_and_not_the_proposal(name):
+    """Of kernels that decide once a step: with no errors, any solver gives the same step."""
+    kernel, state = KERNELS[name]
+    solvers = gr.Exact(), gr.Betting(delta=1e-9)
+    exact, careful = (kernel.with_solver(s).step(np.random.default_rng(3), state)[0] for s in solvers)
+    np.testing.assert_array_equal(exact.position, careful.position)
+
+
+def test_kernel_is_frozen(case):
+    with pytest.raises(AttributeError):
+        case[0].solver = gr.Exact()
