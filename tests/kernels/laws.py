@@ -46,7 +46,7 @@ def tail(cells, probabilities, slack=0.0):
     return 1.0 - chndtr(statistic, freedom, shift) if slack > 0.0 else chdtrc(freedom, statistic)
 
 
-def invariance(kernel, target, rng, replicates=2000, steps=3, slack=0.0, state=gr.Position):
+def invariance(kernel, target, rng, replicates=1200, steps=3, slack=0.0, state=gr.Position):
     """Tail probability of where replicates end that start from the (one-dimensional) target."""
     ends = [
         after(kernel, state(np.array([x])), steps, rng).position[0] for x in target.draw(rng, replicates)

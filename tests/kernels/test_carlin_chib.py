@@ -86,7 +86,7 @@ def forgetful(kernel):
     return replace(kernel, models=[replace(m, pseudoprior=Forgotten(m)) for m in kernel.models])
 
 
-def invariance(kernel, problem, rng, replicates=1000, steps=2, slack=0.0):
+def invariance(kernel, problem, rng, replicates=600, steps=2, slack=0.0):
     """Tail probability of (model, quantile cell of its parameter) after steps from the exact posterior."""
     cells = []
     for model in rng.choice(3, size=replicates, p=P):
@@ -121,16 +121,16 @@ def test_raced_decisions_stay_within_delta(solver):
 
 @pytest.mark.parametrize("right", [True, False])
 def test_adapted_weights_estimate_the_evidence(right):
-    """10 chains of 800 steps: a t interval of their mean, and the last gain for the bias of adaptation.
+    """8 chains of 600 steps: a t interval of their mean, and the last gain for the bias of adaptation.
 
     The evidences differ by some e⁴. Negative control: without the pseudopriors the estimate is wrong.
     """
-    problem, steps = Problem(strength=0.6, seed=4), 800
+    problem, steps = Problem(strength=0.6, seed=4), 600
     kernel = problem.kernel(conjugate=True, adapt_for=steps)
     kernel, rng = kernel if right else forgetful(kernel), np.random.default_rng(2)
-    found = np.array([after(kernel, kernel.start(rng), steps, rng).log_evidence for _ in range(10)])
+    found = np.array([after(kernel, kernel.start(rng), steps, rng).log_evidence for _ in range(8)])
     off = np.abs(found.mean(axis=0) - (problem.log_evidence - problem.log_evidence[0]))[1:]
-    allowed = -stdtrit(9, FALSE_ALARM / 4) * found.std(axis=0, ddof=1)[1:] / np.sqrt(10)
+    allowed = -stdtrit(7, FALSE_ALARM / 4) * found.std(axis=0, ddof=1)[1:] / np.sqrt(8)
     assert np.ptp(problem.log_evidence) > 3.0
     assert (off < allowed + kernel.gain(steps)).all() == right
 

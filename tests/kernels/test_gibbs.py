@@ -48,7 +48,7 @@ def p_of(model):
     return p / p.sum()
 
 
-def invariance(kernel, p, rng, replicates=1000, steps=2, slack=0.0):
+def invariance(kernel, p, rng, replicates=600, steps=2, slack=0.0):
     """Tail probability of where replicates end that start from p."""
     starts = rng.choice(len(ALL), size=replicates, p=p)
     ends = [after(kernel, gr.Labels(np.array(ALL[start])), steps, rng).labels for start in starts]

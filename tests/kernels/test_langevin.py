@@ -47,7 +47,7 @@ class Yes(gr.Solver):
 
 def law(kernel, target, seed, **options):
     rng = np.random.default_rng(seed)
-    return invariance(kernel, target, rng, 1200, 2, state=gr.LangevinState, **options)
+    return invariance(kernel, target, rng, 800, 2, state=gr.LangevinState, **options)
 
 
 @pytest.mark.parametrize("batch", [3, 30, 150])

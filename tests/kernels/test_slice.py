@@ -24,7 +24,7 @@ def cauchy(size=150, cut=-0.1, **options):
 def test_leaves_the_target_invariant(steps):
     """A width of half the target's and a limit on steps out: the bracket often ends inside the slice."""
     kernel, target = cauchy(max_steps_out=steps)
-    found = invariance(kernel, target, np.random.default_rng(0), replicates=800, steps=2)
+    found = invariance(kernel, target, np.random.default_rng(0), replicates=600, steps=2)
     assert found > FALSE_ALARM
 
 
@@ -32,7 +32,7 @@ def test_wrong_level_is_noticed(monkeypatch):
     """Negative control: a level that is lower by 2 nats."""
     monkeypatch.setattr(slice_module, "prior_of_current", lambda log_prior, x: log_prior(x) - 2.0)
     kernel, target = cauchy()
-    assert invariance(kernel, target, np.random.default_rng(0), 800, 2) < FALSE_ALARM
+    assert invariance(kernel, target, np.random.default_rng(0), 500, 2) < FALSE_ALARM
 
 
 def test_one_sided_steps_are_noticed(monkeypatch):
@@ -46,20 +46,20 @@ def test_one_sided_steps_are_noticed(monkeypatch):
 
     monkeypatch.setattr(slice_module._Line, "step_out", step_out)
     kernel, target = cauchy()
-    assert invariance(kernel, target, np.random.default_rng(0), 800, 2) < FALSE_ALARM
+    assert invariance(kernel, target, np.random.default_rng(0), 500, 2) < FALSE_ALARM
 
 
 def test_skewed_target():
     model = Rate(6, seed=2)
     kernel = gr.Slice(model.likelihood, 0.5, lambda x: 0.0 if x[0] > 0.0 else -np.inf, solver=gr.Exact())
-    assert invariance(kernel, model.target, np.random.default_rng(1), 800, 2) > FALSE_ALARM
+    assert invariance(kernel, model.target, np.random.default_rng(1), 500, 2) > FALSE_ALARM
 
 
 @pytest.mark.parametrize("solver", [gr.Race(gr.Normal(), delta=5e-4), gr.Betting(delta=5e-4)])
 def test_raced_decisions_stay_within_delta(solver):
     """2 updates of some 6 decisions of δ = 0.0005: about 0.006 in all (Race: if means are normal)."""
     kernel, target = cauchy(size=400, solver=solver)
-    found = invariance(kernel, target, np.random.default_rng(2), 600, 2, slack=6e-3)
+    found = invariance(kernel, target, np.random.default_rng(2), 400, 2, slack=6e-3)
     assert found > FALSE_ALARM
 
 
@@ -78,7 +78,7 @@ def test_two_dimensions(directions, width):
         directions=directions,
         solver=gr.Exact(),
     )
-    starts = mean + rng.normal(size=(300, 2)) @ root.T
+    starts = mean + rng.normal(size=(250, 2)) @ root.T
     ends = np.array([after(kernel, gr.Position(start), 2, rng).position for start in starts])
     whitened = np.linalg.solve(root, (ends - mean).T)
     for margin in whitened:

@@ -35,8 +35,8 @@ class Metropolis(Kernel[Position]):
 
     Known algorithms are special cases of the solver: ``Race(Serfling())`` is the test of Bardenet,
     Doucet & Holmes (2014) with δ spread evenly over the looks, and ``Race(Normal())`` that of
-    Korattikara, Chen & Welling (2014) with looks that double. Gibbs sampling of a binary variable is a
-    race of two arms as well (see `Gibbs`).
+    Korattikara, Chen & Welling (2014) with looks that double and a normal law in place of Student's t.
+    Gibbs sampling of a binary variable is a race of two arms as well (see `Gibbs`).
 
     Parameters
     ----------
