@@ -220,6 +220,10 @@ def unpack(typingctx: Any, words: Any, data_type: Any) -> Any:
     return target(words, data_type), codegen
 
 
+# Lines of the cache that are fetched of a row that is itself an array.
+LINES_OF_A_ROW = 3
+
+
 @intrinsic
 def fetch_row(typingctx: Any, data: Any, row: Any) -> Any:
     """Ask for what the arrays of a tuple hold of a row, without waiting for it."""
@@ -228,18 +232,26 @@ def fetch_row(typingctx: Any, data: Any, row: Any) -> Any:
         for position, part in enumerate(data.types):
             if isinstance(part, types.Array) and part.ndim > 0:
                 value = builder.extract_value(arguments[0], position)
-                _fetch(builder, context.make_array(part)(context, builder, value), arguments[1])
+                array = context.make_array(part)(context, builder, value)
+                _fetch(builder, array, arguments[1], many=part.ndim > 1)
         return context.get_dummy_value()
 
     return types.void(data, types.int64), codegen
 
 
-def _fetch(builder: Any, array: Any, row: Any) -> None:
+def _fetch(builder: Any, array: Any, row: Any, many: bool) -> None:
     word = ir.IntType(64)
     length, stride = (builder.extract_value(side, 0) for side in (array.shape, array.strides))
     # An array that is not indexed by rows is fetched at its start, where it is anyway.
     place = builder.select(builder.icmp_signed("<", row, length), builder.mul(row, stride), word(0))
-    _prefetch(builder, builder.add(builder.ptrtoint(array.data, word), place))
+    start = builder.add(builder.ptrtoint(array.data, word), place)
+    _prefetch(builder, start)
+    for line in range(1, LINES_OF_A_ROW if many else 1):
+        # Not past the row: a line that is not needed costs as much as one that is.
+        last = builder.sub(stride, word(8))
+        ahead = word(64 * line)
+        within = builder.select(builder.icmp_signed("<", ahead, last), ahead, last)
+        _prefetch(builder, builder.add(start, within))
 
 
 @intrinsic

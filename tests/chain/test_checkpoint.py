@@ -378,7 +378,7 @@ def test_draws_are_written_once(tmp_path, always, monkeypatch):
 
 
 def test_saves_keep_their_distance(tmp_path, monkeypatch):
-    """After a write that took a second there is none for fifty."""
+    """After a write that took a second there is none for a hundred."""
     now = [100.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(module.ChainFiles, "_append", lambda *_: now.__setitem__(0, now[0] + 1.0) or 0)
@@ -386,9 +386,9 @@ def test_saves_keep_their_distance(tmp_path, monkeypatch):
     files = module.ChainFiles(tmp_path, 0, chain.layout)
     assert not files.due()
     files.save(chain)
-    now[0] = 101.0 + 49.9
+    now[0] = 101.0 + 99.9
     assert not files.due()
-    now[0] = 101.0 + 50.1
+    now[0] = 101.0 + 100.1
     assert files.due()
 
 

@@ -167,3 +167,14 @@ def test_item_of_the_data_of_a_wrong_type_is_named(item):
 def test_size_and_arms_must_be_counts(counts):
     with pytest.raises(InvalidArgument, match=r"size|arms"):
         gr.compiled(counting, (X, Y), *counts)
+
+
+@pytest.mark.parametrize("data", [(), (np.zeros(5), 1.0, 2.0), (1.0,)])
+def test_data_that_do_not_fit_the_function_are_named(data):
+    @numba.njit
+    def log_factor(n, arm, y):
+        return y[n] * arm
+
+    population = gr.compiled(log_factor, data, size=5, arms=2)
+    with pytest.raises(InvalidArgument, match=rf"with {len(data)} items of data"):
+        gr.best(population, rng=np.random.default_rng(0))

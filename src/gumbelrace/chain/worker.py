@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.chain.layout import Layout
-from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.chain.layout import Layout, flat, form, reform
+from gumbelrace.kernels.base import Block, Info, Kernel
 
 NOTHING = Info(0, 0, 0, 0.0)
 # A kernel is asked for about so many seconds of steps at a time: Ctrl-C is heard in between.
@@ -110,11 +110,32 @@ class Chain:
 
     def advance(self, count: int) -> None:
         """Make steps, keeping the states whose turn has come."""
-        for state, info in self.kernel.steps(self.rng, self.state, count):
-            self.state = state
-            self._note(info)
+        block = self.kernel.steps(self.rng, self.state, count)
+        if block is None:
+            for _ in range(count):
+                self._note(*self.kernel.step(self.rng, self.state))
+        elif self.plan.thin == 1 and self.done >= self.plan.warmup:
+            self._keep_all(block, count)
+        else:
+            for t in range(count):
+                self._note(*self._draw(block, t))
 
-    def _note(self, info: Info) -> None:
+    def _draw(self, block: Block[Any], t: int) -> Draw:
+        """Give one step of a block."""
+        pairs = zip(flat(block), flat(self.layout.example), strict=True)
+        draw: Draw = self.layout.build([reform(values[t], form(example)) for values, example in pairs])
+        return draw
+
+    def _keep_all(self, block: Block[Any], count: int) -> None:
+        first = self.done - self.plan.warmup
+        for column, values in zip(self.columns, flat(block), strict=True):
+            column[first : first + count] = values
+        self.state = self._draw(block, count - 1).state
+        self.tally = added(self.tally, Info(*map(np.sum, block.info)))
+        self.done += count
+
+    def _note(self, state: Any, info: Info) -> None:
+        self.state = state
         self.done += 1
         self.tally = added(self.tally, info)
         made = self.done - self.plan.warmup

@@ -1,7 +1,6 @@
 """What all kernels share: step(rng, state) -> (state, info), and how to check their decisions."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
@@ -34,6 +33,13 @@ class Info(NamedTuple):
     acceptance: float
 
 
+class Block(NamedTuple, Generic[State]):
+    """Many steps: a state and an info whose every leaf is an array with an entry for each step."""
+
+    states: State
+    info: Info
+
+
 class Kernel(ABC, Generic[State]):
     """A Markov kernel: a frozen dataclass that owns its data and has a `solver` for its decisions.
 
@@ -50,14 +56,12 @@ class Kernel(ABC, Generic[State]):
     def step(self, rng: np.random.Generator, state: State) -> tuple[State, Info]:
         """Make one step from `state`."""
 
-    def steps(self, rng: np.random.Generator, state: State, count: int) -> Iterator[tuple[State, Info]]:
-        """Make `count` steps from `state`, one after the other; a compiled kernel makes them all at once.
+    def steps(self, rng: np.random.Generator, state: State, count: int) -> Block[State] | None:
+        """Make `count` steps from `state` in one compiled call; None if the kernel cannot.
 
         How the steps of a chain are cut into calls changes nothing of them.
         """
-        for _ in range(count):
-            state, info = self.step(rng, state)
-            yield state, info
+        return None
 
     def with_solver(self, solver: Solver) -> Self:
         """Return the same kernel with another solver."""

@@ -6,7 +6,6 @@ control variate and called by its address, puts the offsets and reward ranges of
 """
 
 import functools
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numba
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from gumbelrace.control_variates.parameters import ParameterTaylor
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.jit import Bits, Packed, bits_of, call_setter, kernel, pack, part, unpack
-from gumbelrace.kernels.base import Info
+from gumbelrace.kernels.base import Block, Info
 from gumbelrace.kernels.target import Position
 from gumbelrace.population.base import CODE, FINE, Floats, Source
 from gumbelrace.population.likelihood import Likelihood
@@ -42,13 +41,7 @@ class History(NamedTuple):
     positions: Floats
     evaluations: NDArray[np.int64]
     looks: NDArray[np.int64]
-    accepted: NDArray[np.bool_]
-
-    def each(self, rewards: int) -> Iterator[tuple[Position, Info]]:
-        """Give the steps one after the other; `rewards` is what an exact one would have read."""
-        evaluations, looks, accepted = (part.tolist() for part in self[1:])
-        for x, *counts in zip(self.positions, evaluations, looks, accepted, strict=True):
-            yield Position(x), Info(counts[0], rewards, counts[1], float(counts[2]))
+    accepted: Floats
 
 
 def can_compile(likelihood: Any, log_prior: Any, solver: Solver) -> bool:
@@ -83,12 +76,7 @@ class CompiledWalk:
         steps = control.data[1] if control else None
         self._setter, self._packed = _set_up(likelihood, log_prior or flat, self._points, steps)
 
-    @property
-    def rewards(self) -> int:
-        """What an exact step reads."""
-        return self._population.rewards
-
-    def steps(self, rng: np.random.Generator, position: Floats, count: int) -> History:
+    def steps(self, rng: np.random.Generator, position: Floats, count: int) -> Block[Position]:
         """Make steps from `position`."""
         population, solver = self._population, self._solver
         history = _new_history(count, len(position))
@@ -109,12 +97,14 @@ class CompiledWalk:
             )
         if made < count:
             raise InvalidArgument(f"log_prior or the control variate gave NaN or +inf at {self._points}")
-        return history
+        rewards = np.full(count, population.rewards)
+        counts: Any = (history.evaluations, rewards, history.looks, history.accepted)
+        return Block(Position(history.positions), Info(*counts))
 
 
 def _new_history(count: int, dimension: int) -> History:
     evaluations, looks = np.zeros((2, count), np.int64)
-    return History(np.empty((count, dimension)), evaluations, looks, np.zeros(count, np.bool_))
+    return History(np.empty((count, dimension)), evaluations, looks, np.zeros(count))
 
 
 @kernel

@@ -1,6 +1,5 @@
 """Metropolis-Hastings: accept x' if p(x') q(x | x') ∏ f_n(x') > u p(x) q(x' | x) ∏ f_n(x)."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -8,7 +7,7 @@ import numpy as np
 
 from gumbelrace.errors import ShapeMismatch
 from gumbelrace.jit import check_generator
-from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.kernels.base import Block, Info, Kernel
 from gumbelrace.kernels.compiled_walk import CompiledWalk, can_compile
 from gumbelrace.kernels.proposals import Proposal, RandomWalk, stretched
 from gumbelrace.kernels.target import (
@@ -77,18 +76,20 @@ class Metropolis(Kernel[Position]):
 
     def step(self, rng: np.random.Generator, state: Position) -> tuple[Position, Info]:
         """Propose a point, and go there or stay."""
-        return next(self.steps(rng, state, 1)) if self.is_compiled else self._step(rng, state)
+        block = self.steps(rng, state, 1)
+        if block is None:
+            return self._step(rng, state)
+        counts: Any = block.info
+        return Position(block.states.position[0]), Info(*(part[0].item() for part in counts))
 
-    def steps(
-        self, rng: np.random.Generator, state: Position, count: int
-    ) -> Iterator[tuple[Position, Info]]:
-        """Make `count` steps; see `is_compiled`."""
+    def steps(self, rng: np.random.Generator, state: Position, count: int) -> Block[Position] | None:
+        """Make `count` steps in one compiled call, if `is_compiled`."""
         if not self.is_compiled:
-            return super().steps(rng, state, count)
+            return None
         x = checked_point(state.position)
         prior_of_current(self.log_prior, x)
         with self._walks(len(x)).lend() as walk:
-            return walk.steps(check_generator(rng), x, count).each(walk.rewards)
+            return walk.steps(check_generator(rng), x, count)
 
     @property
     def is_compiled(self) -> bool:

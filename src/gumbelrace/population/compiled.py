@@ -6,6 +6,7 @@ from typing import Any, Self
 import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaError
 from numpy.typing import ArrayLike
 
 from gumbelrace.errors import InvalidArgument
@@ -129,7 +130,13 @@ class Compiled(SharedPopulation):
         return pack(self._data)
 
     def _entry(self) -> tuple[int, int]:
-        reader = _reader(self._log_factor, self._packed.type)
+        try:
+            reader = _reader(self._log_factor, self._packed.type)
+        except NumbaError as error:
+            raise InvalidArgument(
+                "numba cannot compile log_factor for these data (its message is above); it is called "
+                f"as log_factor(n, arm, *data) with {len(self._data)} items of data: {self._packed.type}"
+            ) from error
         return reader.address, self._packed.words.ctypes.data
 
 

@@ -1,0 +1,179 @@
+"""Compiled Metropolis: the same chain as the one in Python, however it is cut into calls."""
+
+import threading
+
+import numba
+import numpy as np
+import pytest
+
+import gumbelrace as gr
+from gumbelrace.models import logistic
+
+SIZE, D = 3000, 3
+SOLVERS = [gr.Exact(), gr.Race(first=8), gr.Race(gr.Normal(), variance=gr.Marginal()), gr.Betting(0.1)]
+
+
+@numba.njit
+def log_prior(theta):
+    return -0.5 * np.sum(theta * theta)
+
+
+def python_prior(theta):
+    return -0.5 * np.sum(theta * theta)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(SIZE, D))
+    y = (rng.random(SIZE) < 1 / (1 + np.exp(-x @ [0.5, -0.3, 0.1]))).astype(float)
+    mode, hessian = logistic.mode(x, y, 1.0)
+    factor = np.linalg.cholesky(np.linalg.inv(-hessian))
+    return x, y, mode, factor
+
+
+def target(problem, control, outliers=0.0):
+    x, y, mode, factor = problem
+    raw = gr.likelihood(logistic.log_factor, (x, y), SIZE, reward_range=(-10.0, 0.0))
+    if control == 0:
+        return raw
+    metric = np.linalg.inv(factor)
+    bounds = logistic.remainder(x, metric) if control == 2 else None
+    return raw.minus(
+        gr.parameter_taylor(
+            logistic.terms, (x, y), SIZE, mode, control, remainder=bounds, metric=metric, outliers=outliers
+        )
+    )
+
+
+def kernels(problem, solver, control, outliers=0.0):
+    """The same kernel, compiled and in Python."""
+    likelihood, walk = target(problem, control, outliers), gr.RandomWalk(0.9 * problem[3])
+    return [gr.Metropolis(likelihood, walk, prior, solver) for prior in (log_prior, python_prior)]
+
+
+def chain(kernel, start, steps, seed=1):
+    return gr.run(kernel, gr.Position(start), steps, np.random.default_rng(seed), progress=False)
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=str)
+@pytest.mark.parametrize(("control", "outliers"), [(0, 0.0), (1, 0.0), (2, 0.0), (2, 0.02)])
+def test_the_same_chain_as_in_python(problem, solver, control, outliers):
+    if control == 1 and solver.needs_range:
+        pytest.skip("no remainder is given at first order")
+    compiled, plain = kernels(problem, solver, control, outliers)
+    assert compiled.is_compiled
+    assert not plain.is_compiled
+    ours, theirs = chain(compiled, problem[2], 60), chain(plain, problem[2], 60)
+    np.testing.assert_allclose(ours["position"], theirs["position"], rtol=1e-12, atol=1e-14)
+    for name in ("evaluations", "rewards", "looks", "acceptance"):
+        np.testing.assert_array_equal(getattr(ours.info, name), getattr(theirs.info, name))
+    assert 0.1 < ours.acceptance < 0.9
+
+
+def test_control_variates_change_the_cost_and_not_the_chain(problem):
+    exact = chain(kernels(problem, gr.Exact(), 0)[0], problem[2], 200)
+    known = chain(kernels(problem, gr.Exact(), 2, 0.02)[0], problem[2], 200)
+    raced = chain(kernels(problem, gr.Betting(1e-6), 2)[0], problem[2], 200)
+    np.testing.assert_allclose(known["position"], exact["position"], atol=1e-12)
+    assert known.fraction == 1.0
+    assert raced.fraction < 0.5
+
+
+def test_calls_of_any_length_give_the_same_chain(problem):
+    kernel, _ = kernels(problem, gr.Race(first=8), 2)
+    whole = kernel.steps(np.random.default_rng(3), gr.Position(problem[2]), 50)
+    rng, state = np.random.default_rng(3), gr.Position(problem[2])
+    for t in range(50):
+        state, info = kernel.step(rng, state)
+        np.testing.assert_array_equal(state.position, whole.states.position[t])
+        assert info.evaluations == whole.info.evaluations[t]
+
+
+@pytest.mark.parametrize(("warmup", "thin"), [(0, 3), (7, 1), (5, 4)])
+def test_warm_up_and_thinning_pick_from_the_same_chain(problem, warmup, thin):
+    kernel, _ = kernels(problem, gr.Race(first=8), 2)
+    start, rng = gr.Position(problem[2]), np.random.default_rng
+    whole = gr.run(kernel, start, 60, rng(3), progress=False)
+    some = gr.run(kernel, start, 48, rng(3), progress=False, warmup=warmup, thin=thin)
+    picked = slice(warmup + thin - 1, warmup + 48, thin)
+    np.testing.assert_array_equal(some["position"][0], whole["position"][0, picked])
+    kept = whole.info.evaluations[0, warmup : warmup + 48].reshape(-1, thin).sum(axis=1)
+    np.testing.assert_array_equal(some.info.evaluations[0], kept)
+
+
+def test_threads_do_not_share_their_points(problem):
+    kernel, _ = kernels(problem, gr.Race(first=8), 2)
+    together = gr.run(kernel, gr.Position(problem[2]), 300, np.random.default_rng(4), 3, progress=False)
+    for k, rng in enumerate(np.random.default_rng(4).spawn(3)):
+        alone = kernel.steps(rng, gr.Position(problem[2]), 300)
+        np.testing.assert_array_equal(together["position"][k], alone.states.position)
+    assert threading.active_count() < 50
+
+
+def test_states_are_not_changed(problem):
+    kernel, _ = kernels(problem, gr.Race(first=8), 2)
+    start = problem[2].copy()
+    rng, state = np.random.default_rng(0), gr.Position(start)
+    seen = []
+    for _ in range(20):
+        state, _ = kernel.step(rng, state)
+        seen.append((state.position, state.position.copy()))
+    np.testing.assert_array_equal(start, problem[2])
+    for kept, copy in seen:
+        np.testing.assert_array_equal(kept, copy)
+
+
+@numba.njit
+def half_line(theta):
+    return 0.0 if theta[0] > 0.5 else -np.inf
+
+
+def test_impossible_proposals_are_rejected_unread(problem):
+    likelihood, start = target(problem, 2), problem[2] + 0.5
+    kernel = gr.Metropolis(likelihood, gr.RandomWalk(0.5), half_line, gr.Betting())
+    block = kernel.steps(np.random.default_rng(0), gr.Position(start), 300)
+    assert (block.states.position[:, 0] > 0.5).all()
+    assert (block.info.evaluations == 0).sum() > 50
+
+
+def test_a_start_without_probability_is_refused(problem):
+    kernel = gr.Metropolis(target(problem, 2), gr.RandomWalk(0.1), half_line, gr.Betting())
+    with pytest.raises(gr.errors.InvalidArgument, match="start where it is finite"):
+        kernel.step(np.random.default_rng(0), gr.Position(np.zeros(D)))
+
+
+@numba.njit
+def broken(theta):
+    return np.sqrt(1.0 - 100.0 * theta[0])
+
+
+def test_a_prior_of_nan_is_named(problem):
+    kernel = gr.Metropolis(target(problem, 2), gr.RandomWalk(1.0), broken, gr.Race())
+    with pytest.raises(gr.errors.InvalidArgument, match="NaN"):
+        kernel.steps(np.random.default_rng(0), gr.Position(np.full(D, -1.0)), 1000)
+
+
+def test_a_remainder_that_is_too_small_is_found_out(problem):
+    x, y, mode, factor = problem
+    bounds = 1e-4 * logistic.remainder(x, np.linalg.inv(factor))
+    taylor = gr.parameter_taylor(
+        logistic.terms, (x, y), SIZE, mode, remainder=bounds, metric=np.linalg.inv(factor)
+    )
+    likelihood = gr.likelihood(logistic.log_factor, (x, y), SIZE).minus(taylor)
+    kernel = gr.Metropolis(likelihood, gr.RandomWalk(factor), log_prior, gr.Exact())
+    with pytest.raises(gr.errors.RewardOutOfRange):
+        kernel.steps(np.random.default_rng(0), gr.Position(mode + factor @ np.ones(D)), 10)
+
+
+def test_audit_checks_decisions_in_python(problem):
+    kernel, _ = kernels(problem, gr.Race(first=8), 2)
+    errors, decisions = kernel.audit(np.random.default_rng(0), gr.Position(problem[2]))
+    assert (errors, decisions) == (0, 1)
+
+
+def test_other_proposals_and_solvers_run_in_python(problem):
+    likelihood = target(problem, 2)
+    assert not gr.Metropolis(likelihood, gr.LogWalk(0.1), log_prior, gr.Race()).is_compiled
+    assert not gr.Metropolis(likelihood, gr.RandomWalk(0.1), log_prior, gr.LilUCB()).is_compiled
+    assert gr.Metropolis(likelihood, gr.RandomWalk(0.1), None, gr.Race()).is_compiled
