@@ -5,6 +5,8 @@ from gumbelrace.best import best
 from gumbelrace.bounds.normal import Normal
 from gumbelrace.bounds.serfling import Serfling
 from gumbelrace.bounds.variance import Marginal, Paired
+from gumbelrace.kernels.graph import Annealing, GraphGibbs, GraphState, RandomScan, SystematicScan
+from gumbelrace.models.potts import Ising, Pairwise, Potts
 from gumbelrace.population.base import Population
 from gumbelrace.population.compiled import compiled
 from gumbelrace.population.factors import factors
@@ -21,20 +23,28 @@ from gumbelrace.walk import b_normal
 __version__ = "0.1.0"
 
 __all__ = [
+    "Annealing",
     "Audit",
     "Betting",
     "Draws",
     "Exact",
+    "GraphGibbs",
+    "GraphState",
+    "Ising",
     "LilUCB",
     "Marginal",
     "Normal",
     "Outcome",
     "Paired",
+    "Pairwise",
     "Population",
+    "Potts",
     "Promise",
     "Race",
+    "RandomScan",
     "Serfling",
     "Solver",
+    "SystematicScan",
     "TotalVariation",
     "audit",
     "b_normal",
