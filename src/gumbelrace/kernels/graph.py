@@ -17,7 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import bits_of, check_generator
 from gumbelrace.kernels.base import Info, Kernel
-from gumbelrace.kernels.graph_desk import checked_function, desks, raise_fault, rules_for
+from gumbelrace.kernels.graph_desk import (
+    Workplace,
+    checked_function,
+    raise_fault,
+    rules_for,
+    workplaces,
+)
 from gumbelrace.kernels.graph_layout import Layout, laid_out
 from gumbelrace.kernels.graph_sweep import (
     ALL,
@@ -26,7 +32,6 @@ from gumbelrace.kernels.graph_sweep import (
     READ,
     VISITED,
     WRONG,
-    Desk,
     Task,
     sweep,
 )
@@ -153,7 +158,7 @@ class GraphGibbs(Kernel[GraphState]):
     inverse_temperature: Callable[[int], float] | None = None
     _layout: Layout = field(init=False, repr=False)
     _unary: Floats = field(init=False, repr=False)
-    _desks: Pool[tuple[Desk, Any]] = field(init=False, repr=False)
+    _places: Pool[Workplace] = field(init=False, repr=False)
     _rules: Any = field(init=False, repr=False)
 
     tuning: ClassVar[frozenset[str]] = frozenset({"sweep"})
@@ -169,7 +174,7 @@ class GraphGibbs(Kernel[GraphState]):
         put = object.__setattr__  # the dataclass is frozen for others
         put(self, "_layout", layout)
         put(self, "_unary", _checked_unary(self.unary, len(layout.heads), arms))
-        put(self, "_desks", Pool(desks(layout, function, arms)))
+        put(self, "_places", Pool(workplaces(layout, function, arms)))
         self._use(self.solver)
 
     def _use(self, solver: Solver | None) -> None:
@@ -215,13 +220,14 @@ class GraphGibbs(Kernel[GraphState]):
             audited,
         )
         rules, layout = self._rules
-        with self._desks.lend() as (desk, _), check_generator(rng).bit_generator.lock:
-            desk.labels[:], desk.tally[:], desk.source.fault[:] = before, 0, 0
+        with self._places.lend() as place, check_generator(rng).bit_generator.lock:
+            desk, source, stream, _ = place
+            desk.labels[:], desk.tally[:], source.fault[:] = before, 0, 0
             for part in parts(len(before)):
-                last = min(part.stop, len(before))
-                sweep(rules, layout, self._unary, desk, task, bits_of(rng), part.start, last)
-                if desk.source.fault[CODE] != FINE:
-                    raise_fault(desk, layout)
+                last, bits = min(part.stop, len(before)), bits_of(rng)
+                sweep(rules, layout, self._unary, desk, source, stream, task, bits, part.start, last)
+                if source.fault[CODE] != FINE:
+                    raise_fault(desk, source, layout)
             return desk.labels.copy(), desk.tally.copy()
 
     def _temperature_of(self, number: int) -> float:

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -19,7 +19,7 @@ from gumbelrace.errors import (
 )
 from gumbelrace.jit import READER, pack, unpack
 from gumbelrace.kernels.graph_layout import Layout
-from gumbelrace.kernels.graph_sweep import BLOCK, SITE, Desk, Table
+from gumbelrace.kernels.graph_sweep import SITE, Desk, Table
 from gumbelrace.population.base import (
     ARM,
     CODE,
@@ -54,24 +54,26 @@ def checked_function(potential: Any) -> Any:
     return function
 
 
-def desks(layout: Layout, function: Any, arms: int) -> Callable[[], tuple[Desk, Any]]:
-    """Give a maker of working memory for one thread, and of what it needs to be kept alive."""
+class Workplace(NamedTuple):
+    """What one thread needs for a sweep."""
 
-    def make() -> tuple[Desk, Any]:
+    desk: Desk
+    source: Source
+    stream: Stream
+    kept_alive: Any
+
+
+def workplaces(layout: Layout, function: Any, arms: int) -> Callable[[], Workplace]:
+    """Give a maker of workplaces."""
+
+    def make() -> Workplace:
         n, longest = len(layout.heads), int(np.diff(layout.starts).max())
         labels, first = np.zeros(n, np.int32), np.zeros(1, np.int64)
         packed = pack((first, layout.neighbours, layout.weights, labels))
         reader = _reader(function, packed.type)
-        desk = Desk(
-            labels,
-            first,
-            np.arange(CHUNK),
-            _stream(longest, 1),
-            _stream(longest, BLOCK),
-            _source(reader.address, packed.words.ctypes.data, arms),
-            np.zeros(8, np.int64),
-        )
-        return desk, (reader, packed)
+        source = _source(reader.address, packed.words.ctypes.data, arms)
+        desk = Desk(labels, first, np.arange(CHUNK), np.zeros(8, np.int64))
+        return Workplace(desk, source, _stream(longest), (reader, packed))
 
     return make
 
@@ -84,13 +86,12 @@ def _source(reader: int, context: int, arms: int) -> Source:
     )
 
 
-def _stream(rows: int, block: int) -> Stream:
-    blocks = -(-rows // block)
+def _stream(rows: int) -> Stream:
     return Stream(
-        block,
+        1,
         np.empty(0, np.int32),
-        np.arange(blocks, dtype=np.int32),
-        np.empty(blocks, np.int32),
+        np.arange(rows, dtype=np.int32),
+        np.empty(rows, np.int32),
         np.zeros(3, np.int64),
         np.zeros(rows, np.uint8),
     )
@@ -154,9 +155,9 @@ def _table(solver: Race, tails: NDArray[np.int32], arms: int) -> Table:
     )
 
 
-def raise_fault(desk: Desk, layout: Layout) -> None:
+def raise_fault(desk: Desk, source: Source, layout: Layout) -> None:
     """Say what went wrong in a sweep, by variable, neighbour and label."""
-    code, row, label = (int(desk.source.fault[entry]) for entry in (CODE, ROW, ARM))
+    code, row, label = (int(source.fault[entry]) for entry in (CODE, ROW, ARM))
     i = int(desk.tally[SITE])
     if code == IMPOSSIBLE:
         raise NoPossibleArm(

@@ -21,8 +21,7 @@ from gumbelrace.solvers.engine import (
     EXHAUSTED,
     LEADER,
     LOOKS,
-    Gear,
-    Sample,
+    Field,
     new_block,
     new_gear,
     new_sample,
@@ -46,9 +45,6 @@ class Desk(NamedTuple):
     labels: NDArray[np.int32]
     first: NDArray[np.int64]  # the place of the reader's row 0 among all factors
     rows: NDArray[np.int64]  # 0, 1, 2...
-    singly: Stream  # over tails of any length: a prefix of these arrays
-    in_blocks: Stream
-    source: Source
     tally: NDArray[np.int64]
 
 
@@ -79,7 +75,7 @@ class Memo(NamedTuple):
     values: Floats  # offset plus the factors read
     arms: NDArray[np.int64]  # the labels still possible come first
     block: Floats
-    noise: Floats
+    spare: Floats
 
 
 def rule_of(rules: Any, i: int) -> Any:
@@ -104,24 +100,60 @@ def _looks_of(rules: Table, i: int) -> Looks:
 
 @kernel
 def sweep(
-    rules: Any, layout: Layout, unary: Floats, desk: Desk, task: Task, bits: Bits, first: int, last: int
+    rules: Any,
+    layout: Layout,
+    unary: Floats,
+    desk: Desk,
+    source: Source,
+    stream: Stream,
+    task: Task,
+    bits: Bits,
+    first: int,
+    last: int,
 ) -> None:
     """Visit the variables from `first` to before `last`, or as many at random."""
-    source, n = desk.source, len(desk.labels)
     gear, sample, memo = new_gear(rule_of(rules, 0), source), new_sample(source), new_memo(source)
     for visit in range(first, last):
-        i = np.int64(below(bits, n)) if task.at_random else visit
-        desk.tally[SITE] = i
-        draw_offset(memo, unary[min(i, len(unary) - 1)], task.inverse_temperature, bits)
-        label, sample = choose(rules, layout, desk, task, bits, gear, memo, sample, i)
+        i = next_variable(desk, task, bits, visit)
+        draw_offset(memo, unary, task, bits, i)
+        left = read_head(layout, desk, source, memo, task.certify, i)
+        if left > 1 and has_tail(layout, i):
+            rule, rows = rule_of(rules, i), tail_stream(stream, layout, i)
+            enter(layout, desk, source, memo, i, left)
+            sample = race(rule, gear, source, rows, bits, len(rows.seen), memo.values, sample)
+            leave(desk, memo, gear.field, len(rows.seen))
+            left = 1
+        if left == 0 and source.fault[CODE] == FINE:
+            source.fault[CODE] = IMPOSSIBLE
         if source.fault[CODE] != FINE:
             return
+        label = best_of(memo, left)
         if task.audited:
-            desk.tally[WRONG] += not is_best(layout, desk, memo, i, label)
-        desk.tally[ALL] += (layout.starts[i + 1] - layout.starts[i]) * source.arms
-        desk.tally[VISITED] += 1
-        desk.tally[CHANGED] += desk.labels[i] != label
-        desk.labels[i] = label
+            desk.tally[WRONG] += not is_best(layout, desk, source, memo, i, label)
+        settle(layout, desk, source, i, label)
+
+
+@part
+def next_variable(desk: Desk, task: Task, bits: Bits, visit: int) -> int:
+    """Give the variable to visit now, and note it."""
+    i = np.int64(below(bits, len(desk.labels))) if task.at_random else visit
+    desk.tally[SITE] = i
+    return i
+
+
+@part
+def has_tail(layout: Layout, i: int) -> bool:
+    """Whether not all factors of a variable are head."""
+    return layout.starts[i] + layout.heads[i] < layout.starts[i + 1]
+
+
+@part
+def settle(layout: Layout, desk: Desk, source: Source, i: int, label: int) -> None:
+    """Give a variable its label, and count it."""
+    desk.tally[ALL] += (layout.starts[i + 1] - layout.starts[i]) * source.arms
+    desk.tally[VISITED] += 1
+    desk.tally[CHANGED] += desk.labels[i] != label
+    desk.labels[i] = label
 
 
 @maker
@@ -134,13 +166,13 @@ def new_memo(source: Source) -> Memo:
 
 
 @part
-def draw_offset(memo: Memo, unary: Floats, inverse_temperature: float, bits: Bits) -> None:
+def draw_offset(memo: Memo, unary: Floats, task: Task, bits: Bits, i: int) -> None:
     """Put the unary log factors plus noise into the offset."""
-    noisy = inverse_temperature < np.inf
-    for arm in range(len(unary)):
-        memo.offset[arm] = unary[arm]
+    row, noisy = min(i, len(unary) - 1), task.inverse_temperature < np.inf
+    for arm in range(len(memo.offset)):
+        memo.offset[arm] = unary[row, arm]
         if noisy:
-            memo.offset[arm] += gumbel(bits) / inverse_temperature
+            memo.offset[arm] += gumbel(bits) / task.inverse_temperature
 
 
 @part
@@ -152,56 +184,35 @@ def gumbel(bits: Bits) -> float:
     return -np.log(-np.log(uniform))
 
 
-@maker
-def choose(
-    rules: Any,
-    layout: Layout,
-    desk: Desk,
-    task: Task,
-    bits: Bits,
-    gear: Gear,
-    memo: Memo,
-    sample: Sample,
-    i: int,
-) -> tuple[int, Sample]:
-    """Find the best label of variable `i`: head first, then a race on the tail between those left."""
-    left = read_head(layout, desk, memo, task.certify, i)
-    head, degree = layout.heads[i], layout.starts[i + 1] - layout.starts[i]
-    if left == 0 and desk.source.fault[CODE] == FINE:
-        desk.source.fault[CODE] = IMPOSSIBLE
-    if left <= 1 or head == degree or desk.source.fault[CODE] != FINE:
-        return best_of(memo, left), sample
-    set_range(layout, desk.source, 1, i)
-    desk.first[0] = layout.starts[i] + head
-    only(memo, left)
-    stream = tail_stream(desk, degree - head)
-    rule = rule_of(rules, i)
-    sample = race(rule, gear, desk.source, stream, bits, degree - head, memo.values, sample)
-    count_race(gear, desk, degree - head)
-    return gear.field.tally[LEADER], sample
+@part
+def enter(layout: Layout, desk: Desk, source: Source, memo: Memo, i: int, left: int) -> None:
+    """Make the tail of a variable the rows of a race between the first `left` labels."""
+    set_range(layout, source, 1, i)
+    desk.first[0] = layout.starts[i] + layout.heads[i]
+    for arm in range(len(memo.values)):
+        memo.spare[arm], memo.values[arm] = memo.values[arm], -np.inf
+    for a in range(left):
+        memo.values[memo.arms[a]] = memo.spare[memo.arms[a]]
 
 
 @part
-def count_race(gear: Gear, desk: Desk, size: int) -> None:
-    """Add what a race took to the tally."""
-    tally = gear.field.tally
+def leave(desk: Desk, memo: Memo, field: Field, size: int) -> None:
+    """Note the winner of a race, and what it took."""
+    tally = field.tally
+    memo.arms[0] = tally[LEADER]
     desk.tally[READ] += tally[EVALUATIONS]
     desk.tally[LOOKED] += tally[LOOKS]
-    desk.tally[ROWS] += size if tally[EXHAUSTED] else gear.field.rows[tally[LEADER]]
+    desk.tally[ROWS] += size if tally[EXHAUSTED] else field.rows[tally[LEADER]]
 
 
 @maker
-def tail_stream(desk: Desk, size: int) -> Stream:
-    """Give a random order of the rows of a tail; streams are left as they were found."""
-    stream = desk.in_blocks if size >= LONG_TAIL else desk.singly
-    blocks = (size + stream.block - 1) // stream.block
+def tail_stream(stream: Stream, layout: Layout, i: int) -> Stream:
+    """Give a random order of the rows of a tail: prefixes of arrays that races leave as they were."""
+    size = layout.starts[i + 1] - layout.starts[i] - layout.heads[i]
+    block = BLOCK if size >= LONG_TAIL else 1
+    m = (size + block - 1) // block
     return Stream(
-        stream.block,
-        stream.order,
-        stream.blocks[:blocks],
-        stream.swaps[:blocks],
-        stream.cursor,
-        stream.seen[:size],
+        block, stream.order, stream.blocks[:m], stream.swaps[:m], stream.cursor, stream.seen[:size]
     )
 
 
@@ -213,16 +224,17 @@ def set_range(layout: Layout, source: Source, side: int, i: int) -> None:
 
 
 @part
-def read_head(layout: Layout, desk: Desk, memo: Memo, certify: bool, i: int) -> int:
+def read_head(
+    layout: Layout, desk: Desk, source: Source, memo: Memo, certify: bool, i: int) -> int:
     """Read the head until one label is left or it ends; return how many labels are left."""
-    set_range(layout, desk.source, 0, i)
+    set_range(layout, source, 0, i)
     line_up(memo)
     head, done, level = layout.heads[i], 0, 0
     left = drop_beaten(memo, len(memo.arms), layout.reach[i, 0] if certify else np.inf)
     while done < head and left > certify:
         level += 1
         upto = min(look_at(level), head) if certify else head
-        if not read_rows(desk, memo, layout.starts[i], done, upto, left):
+        if not read_rows(desk, source, memo, layout.starts[i], done, upto, left):
             return left
         desk.tally[READ] += (upto - done) * left
         desk.tally[ROWS] += upto - done
@@ -240,12 +252,12 @@ def line_up(memo: Memo) -> None:
 
 
 @part
-def read_rows(desk: Desk, memo: Memo, start: int, first: int, last: int, left: int) -> bool:
+def read_rows(desk: Desk, source: Source, memo: Memo, start: int, first: int, last: int, left: int) -> bool:
     """Add the rows from `first` to before `last` to the values of the first `left` labels."""
-    for begin in range(first, last, desk.source.chunk):
-        count = min(last - begin, desk.source.chunk)
+    for begin in range(first, last, source.chunk):
+        count = min(last - begin, source.chunk)
         desk.first[0] = start + begin
-        if read(desk.source, desk.rows, count, memo.arms, left, memo.block, 0) == 0:
+        if read(source, desk.rows, count, memo.arms, left, memo.block, 0) == 0:
             return False
         for a in range(left):
             memo.values[memo.arms[a]] += total(memo.block, memo.arms[a], 0, count)
@@ -286,11 +298,11 @@ def only(memo: Memo, left: int) -> None:
 
 
 @part
-def is_best(layout: Layout, desk: Desk, memo: Memo, i: int, label: int) -> bool:
+def is_best(layout: Layout, desk: Desk, source: Source, memo: Memo, i: int, label: int) -> bool:
     """Whether all factors of variable `i`, with the same noise, make `label` the best but for rounding."""
     line_up(memo)
-    set_range(layout, desk.source, 0, i)
+    set_range(layout, source, 0, i)
     start, stop = layout.starts[i], layout.starts[i + 1]
-    read_rows(desk, memo, start, 0, stop - start, len(memo.arms))
+    read_rows(desk, source, memo, start, 0, stop - start, len(memo.arms))
     best = memo.values[best_of(memo, len(memo.arms))]
     return memo.values[label] >= best - ROUNDING * abs(best)
