@@ -205,7 +205,7 @@ class GraphGibbs(Kernel[GraphState]):
         return GraphState(labels, state.sweep + 1), info
 
     def audit(self, rng: np.random.Generator, state: GraphState) -> tuple[int, int]:
-        """Make one sweep, every decision exactly as well; return how many were wrong, and how many there were."""
+        """Make a sweep, deciding exactly as well; return how many were wrong, and how many were made."""
         _, tally = self._sweep(rng, state, audited=True)
         return int(tally[WRONG]), int(tally[VISITED])
 

@@ -1,8 +1,8 @@
-"""What a sweep needs besides the graph: a reader of factors, working memory, rules, and words for faults."""
+"""What a sweep needs besides the graph: a reader, working memory, rules, and words for faults."""
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numba
 import numpy as np
@@ -35,7 +35,7 @@ from gumbelrace.shuffle import Rows, Stream
 from gumbelrace.solvers.base import Solver
 from gumbelrace.solvers.betting import Betting
 from gumbelrace.solvers.exact import Exact
-from gumbelrace.solvers.race import Race
+from gumbelrace.solvers.race import Looks, Race
 
 # Most factors in one call of the reader.
 CHUNK = 256
@@ -81,9 +81,7 @@ def workplaces(layout: Layout, function: Any, arms: int) -> Callable[[], Workpla
 def _source(reader: int, context: int, arms: int) -> Source:
     low, high = unlimited(arms)
     fault, ruled_out = np.zeros(3, np.int64), np.zeros(arms, np.uint8)
-    return Source(
-        reader, context, arms, CHUNK, True, low, high, np.empty((0, 0)), 1.0, fault, ruled_out
-    )
+    return Source(reader, context, arms, CHUNK, True, low, high, np.empty((0, 0)), 1.0, fault, ruled_out)
 
 
 def _stream(rows: int) -> Stream:
@@ -142,7 +140,7 @@ def _table(solver: Race, tails: NDArray[np.int32], arms: int) -> Table:
     spare = np.maximum(np.frexp(tails)[1] - LEADING_BITS, 0)
     classes = np.maximum(-(-tails // 2**spare) * 2**spare, 1)
     sizes, of = np.unique(classes, return_inverse=True)
-    rules = [solver.rule(_stand_in(int(size), arms)) for size in sizes]
+    rules = [cast(Looks, solver.rule(_stand_in(int(size), arms))) for size in sizes]
     smallest = [int(tails[of == c].min()) for c in range(len(sizes))]
     lengths = [int(np.sum(r.at < small)) for r, small in zip(rules, smallest, strict=True)]
     shape = len(rules), max([*lengths, 1])

@@ -16,6 +16,7 @@ weights that decide little each have no head, weights that decay fast have littl
 would pay all rows are head.
 """
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,7 +115,7 @@ def _batches(starts: NDArray[np.int64]) -> list[tuple[int, int]]:
     """Cut the variables into batches of about HELD factors."""
     cuts = np.searchsorted(starts, np.arange(HELD, starts[-1], HELD))
     ends = np.unique(np.concatenate([[0], cuts, [len(starts) - 1]]))
-    return [(int(first), int(last)) for first, last in zip(ends[:-1], ends[1:], strict=True)]
+    return [(int(first), int(last)) for first, last in pairwise(ends)]
 
 
 def _bounds(potential: Any, weights: Floats) -> tuple[Floats, Floats]:

@@ -134,8 +134,9 @@ def sweep(
 
 
 @part
-def next_variable(desk: Desk, task: Task, bits: Bits, visit: int) -> int:
+def next_variable(desk: Desk, task: Task, bits: Bits, visit: int) -> Any:
     """Give the variable to visit now, and note it."""
+    # `below` is unsigned to numba, and an index that may be either is none.
     i = np.int64(below(bits, len(desk.labels))) if task.at_random else visit
     desk.tally[SITE] = i
     return i
@@ -224,8 +225,7 @@ def set_range(layout: Layout, source: Source, side: int, i: int) -> None:
 
 
 @part
-def read_head(
-    layout: Layout, desk: Desk, source: Source, memo: Memo, certify: bool, i: int) -> int:
+def read_head(layout: Layout, desk: Desk, source: Source, memo: Memo, certify: bool, i: int) -> int:
     """Read the head until one label is left or it ends; return how many labels are left."""
     set_range(layout, source, 0, i)
     line_up(memo)
@@ -286,15 +286,6 @@ def best_of(memo: Memo, left: int) -> int:
         if memo.values[memo.arms[a]] > memo.values[best]:
             best = memo.arms[a]
     return best
-
-
-@part
-def only(memo: Memo, left: int) -> None:
-    """Rule out all but the first `left` labels."""
-    for arm in range(len(memo.noise)):
-        memo.noise[arm], memo.values[arm] = memo.values[arm], -np.inf
-    for a in range(left):
-        memo.values[memo.arms[a]] = memo.noise[memo.arms[a]]
 
 
 @part

@@ -136,7 +136,7 @@ def gaussian_lattice(side: int, beta: float, gamma: float, least: float = 0.0) -
     --------
     >>> weights = gaussian_lattice(20, beta=4.6, gamma=1.5)
     >>> weights.shape, weights.nnz, round(float(weights.sum(axis=0).max()), 2)
-    ((400, 400), 159600, 5.09)
+    ((400, 400), 158696, 5.09)
     """
     side = checked_count(side, "side")
     if not (beta >= 0.0 and gamma >= 0.0 and np.isfinite([beta, gamma]).all()):
