@@ -46,7 +46,7 @@ def pick(sums: Floats) -> int:
     top, total = sums.max(), 0.0
     for a in range(len(sums)):
         total += math.exp(sums[a] - top)
-    left, label = np.random.random() * total, 0
+    left, label = np.random.random() * total, 0  # noqa: NPY002 (to numba a Generator is slower)
     while label < len(sums) - 1:
         left -= math.exp(sums[label] - top)
         if left < 0.0:
@@ -225,7 +225,9 @@ def field(matrix: Any, arms: int, potential: Any, dense: bool) -> tuple[dict[str
     return samplers, kernel
 
 
-def table_rows(label: str, matrix: Any, arms: int, potential: Any, repeats: int, dense: bool) -> list[list[str]]:
+def table_rows(
+    label: str, matrix: Any, arms: int, potential: Any, repeats: int, dense: bool
+) -> list[list[str]]:
     samplers, kernel = field(matrix, arms, potential, dense)
     rng, n = np.random.default_rng(SEED), matrix.shape[0]
     state = kernel.start(rng)

@@ -69,7 +69,8 @@ def workplaces(layout: Layout, function: Any, arms: int) -> Callable[[], Workpla
     def make() -> Workplace:
         n, longest = len(layout.heads), int(np.diff(layout.starts).max())
         labels, first = np.zeros(n, np.int32), np.zeros(1, np.int64)
-        packed = pack((first, layout.neighbours, layout.weights, labels))
+        others, scales = np.zeros(CHUNK, np.int32), np.zeros(CHUNK)
+        packed = pack((first, layout.neighbours, layout.weights, labels, others, scales))
         reader = _reader(function, packed.type)
         source = _source(reader.address, packed.words.ctypes.data, arms)
         desk = Desk(labels, first, np.arange(CHUNK), np.zeros(8, np.int64))
@@ -101,12 +102,15 @@ def _reader(potential: Any, data_type: Any) -> Any:
 
     @numba.cfunc(READER)
     def read(context, rows, n_rows, arms, n_arms, out, stride):  # type: ignore[no-untyped-def]
-        first, neighbours, weights, labels = unpack(context, data_type)
+        first, neighbours, weights, labels, others, scales = unpack(context, data_type)
         for i in range(n_rows):
             k = first[0] + rows[i]
-            other, weight = labels[neighbours[k]], weights[k]
-            for a in range(n_arms):
-                out[arms[a] * stride + i] = potential(arms[a], other, weight)
+            others[i], scales[i] = labels[neighbours[k]], weights[k]
+        # One label after the other, with unsigned indices: simple potentials run in vector registers.
+        for a in range(n_arms):
+            place = np.uint64(arms[a] * stride)
+            for i in range(np.uint64(n_rows)):
+                out[place + i] = potential(arms[a], others[i], scales[i])
         return n_rows * n_arms
 
     return read

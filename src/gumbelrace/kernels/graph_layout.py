@@ -30,8 +30,8 @@ from gumbelrace.shuffle import LARGEST, SHUFFLE_SEED
 
 # Rows of the head before it is first looked at; each look doubles them.
 FIRST = 8
-# Rows that a race reads at least, and how many more for a gap of 1 at the usual δ.
-FEWEST, RACE = 16.0, 8.0
+# What a race costs at least, in rows read in order, and how many it reads for a gap of 1 at the usual δ.
+FEWEST, RACE = 64.0, 8.0
 # Factors whose bounds are held at a time.
 HELD = 2**22
 # Weights of a pair that differ by less than this share are equal but for rounding, and so is a reach.
