@@ -20,6 +20,8 @@ from gumbelrace.kernels.pseudopriors import NormalPseudoprior
 from gumbelrace.kernels.scan import RandomScan, Shuffled, Systematic
 from gumbelrace.kernels.slice import EachCoordinate, RandomDirection, Slice
 from gumbelrace.kernels.target import Position
+from gumbelrace.kernels.graph import Annealing, GraphGibbs, GraphState, RandomScan, SystematicScan
+from gumbelrace.models.potts import Ising, Pairwise, Potts
 from gumbelrace.population.base import Population
 from gumbelrace.population.compiled import compiled
 from gumbelrace.population.control import Always, ControlVariate
@@ -39,6 +41,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Always",
+    "Annealing",
     "Audit",
     "Betting",
     "Candidate",
@@ -56,6 +59,9 @@ __all__ = [
     "Langevin",
     "LangevinState",
     "Likelihood",
+    "GraphGibbs",
+    "GraphState",
+    "Ising",
     "LilUCB",
     "LogWalk",
     "Marginal",
@@ -73,11 +79,18 @@ __all__ = [
     "RandomDirection",
     "RandomScan",
     "RandomWalk",
+    "Pairwise",
+    "Population",
+    "Potts",
+    "Promise",
+    "Race",
+    "RandomScan",
     "Serfling",
     "Shuffled",
     "Slice",
     "Solver",
     "Systematic",
+    "SystematicScan",
     "TotalVariation",
     "Trace",
     "audit",

@@ -158,9 +158,9 @@ def part_of(results: Results, part: slice) -> Results:
     return Results(arms[part], evaluations[part], looks[part], exhausted[part])
 
 
-def parts(draws: int) -> Iterator[slice]:
-    """Cut a batch into parts that take a kernel about SECONDS_A_CALL each."""
-    first, count = 0, 1
+def parts(draws: int, count: int = 1) -> Iterator[slice]:
+    """Cut a batch into parts that take a kernel about SECONDS_A_CALL each, the first of `count`."""
+    first = 0
     while first < draws:
         started = time.perf_counter()
         yield slice(first, first + count)

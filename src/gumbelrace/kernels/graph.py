@@ -1,0 +1,277 @@
+"""Gibbs sampling and annealing on a graph of pairwise factors, a whole sweep compiled.
+
+    p(x) ∝ exp(Σ_i u_i(x_i) + Σ_{i<j} φ(x_i, x_j, w_ij))
+
+Each variable in turn is given a label from its conditional distribution: the best of D labels, offset by
+Gumbel noise, over the factors of its neighbours. Which of them are read, see `graph_layout`.
+"""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.jit import bits_of, check_generator
+from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.kernels.graph_desk import (
+    Workplace,
+    checked_function,
+    raise_fault,
+    rules_for,
+    workplaces,
+)
+from gumbelrace.kernels.graph_layout import Layout, laid_out
+from gumbelrace.kernels.graph_sweep import (
+    ALL,
+    CHANGED,
+    LOOKED,
+    READ,
+    VISITED,
+    WRONG,
+    Task,
+    sweep,
+)
+from gumbelrace.population.base import CODE, FINE, Floats, checked_count
+from gumbelrace.shuffle import LARGEST, Pool
+from gumbelrace.solvers.base import Solver, parts
+from gumbelrace.solvers.betting import Betting
+from gumbelrace.solvers.exact import Exact
+from gumbelrace.solvers.race import Race
+
+# Evaluations in the first call of a sweep; how long the others may take is known from it.
+FIRST_PART = 2**19
+
+
+class Potential(Protocol):
+    """What two neighbours add to the log probability, as `Potts`, `Ising` and `Pairwise` say it."""
+
+    @property
+    def log_factor(self) -> Any:
+        """The numba function φ(label, other, weight)."""
+
+    def bounds(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Give the lowest and the highest φ of each weight."""
+
+
+class GraphState(NamedTuple):
+    """Labels of all variables, and how many sweeps were made (an annealing schedule counts them)."""
+
+    labels: NDArray[np.int32]
+    sweep: int = 0
+
+
+@dataclass(frozen=True)
+class SystematicScan:
+    """Visit the variables one after the other."""
+
+
+@dataclass(frozen=True)
+class RandomScan:
+    """Visit as many variables as there are, each picked at random (some twice, some never)."""
+
+
+@dataclass(frozen=True)
+class Annealing:
+    """Inverse temperatures that grow geometrically; afterwards infinite, so that labels only improve.
+
+    Parameters
+    ----------
+    first, last : float
+        Inverse temperatures of the first and of the last noisy sweep.
+    sweeps : int
+        Number of noisy sweeps.
+
+    Examples
+    --------
+    >>> import gumbelrace as gr
+    >>> schedule = gr.Annealing(first=0.5, last=2.0, sweeps=3)
+    >>> [schedule(sweep) for sweep in range(4)]
+    [0.5, 1.0, 2.0, inf]
+    """
+
+    first: float = 0.1
+    last: float = 10.0
+    sweeps: int = 1000
+
+    def __post_init__(self) -> None:
+        checked_count(self.sweeps, "sweeps")
+        if not 0.0 < self.first <= self.last < np.inf:
+            raise InvalidArgument(
+                f"inverse temperatures from {self.first} to {self.last}; 0 < first <= last is needed"
+            )
+
+    def __call__(self, sweep: int) -> float:
+        """Give the inverse temperature of a sweep, the first being number 0."""
+        if sweep >= self.sweeps:
+            return float("inf")
+        ratio: float = self.last / self.first
+        return float(self.first * ratio ** (sweep / max(self.sweeps - 1, 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class GraphGibbs(Kernel[GraphState]):
+    """Gibbs sampling on a graph with pairwise factors; a step is a sweep.
+
+    Parameters
+    ----------
+    adjacency : scipy.sparse matrix or array, or ndarray
+        Weights w_ij of shape (n, n): symmetric, zero diagonal; pairs of weight zero are no neighbours.
+    labels : int
+        Number of labels D of each variable.
+    potential : Potts, Ising, Pairwise, or numba function
+        φ(label, other, weight); of a bare function no bounds are known.
+    unary : array_like of shape (n, D) or (D,), optional
+        Log factors of single variables; -inf forbids a label.
+    solver : Betting, Race or Exact, optional
+        Default: `Betting` where the potential has bounds, else ``Race(Normal())``. Its δ holds for each
+        variable that is visited.
+    scan : SystematicScan or RandomScan, optional
+        The order of the variables.
+    inverse_temperature : callable, optional
+        Gives the inverse temperature of each sweep, from its number on, such as `Annealing`. Default: 1.
+
+    Notes
+    -----
+    A step's `evaluations` count a factor once for each label for which it was read; `rewards` are the
+    D·nnz of an exact sweep.
+
+    Tails of 1024 rows and more are shuffled once and read in random blocks of 16. The solver's bound then
+    takes the labels to be independent of that shuffle, which they are but for the effect of earlier errors;
+    shorter tails are read in single rows, and need no such assumption.
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> ring = np.roll(np.eye(100), 1, axis=1) + np.roll(np.eye(100), -1, axis=1)
+    >>> kernel = gr.GraphGibbs(0.8 * ring, labels=3, potential=gr.Potts())
+    >>> rng = np.random.default_rng(0)
+    >>> state = kernel.start(rng)
+    >>> for _ in range(10):
+    ...     state, info = kernel.step(rng, state)
+    >>> state.labels.shape, state.sweep, info.rewards
+    ((100,), 10, 600)
+    """
+
+    adjacency: Any
+    labels: int
+    potential: Potential | Callable[..., float]
+    unary: ArrayLike | None = None
+    solver: Solver = None  # type: ignore[assignment]
+    scan: SystematicScan | RandomScan = SystematicScan()
+    inverse_temperature: Callable[[int], float] | None = None
+    _layout: Layout = field(init=False, repr=False)
+    _unary: Floats = field(init=False, repr=False)
+    _places: Pool[Workplace] = field(init=False, repr=False)
+    _rules: Any = field(init=False, repr=False)
+
+    tuning: ClassVar[frozenset[str]] = frozenset({"sweep"})
+
+    def __post_init__(self) -> None:
+        arms = checked_count(self.labels, "labels")
+        if arms > LARGEST:
+            raise InvalidArgument(f"labels is {arms}; there may be at most {LARGEST}")
+        if not isinstance(self.scan, SystematicScan | RandomScan):
+            raise InvalidArgument(f"scan is {self.scan!r}; give SystematicScan() or RandomScan()")
+        function = checked_function(self.potential)
+        layout = laid_out(self.adjacency, self.potential)
+        put = object.__setattr__  # the dataclass is frozen for others
+        put(self, "_layout", layout)
+        put(self, "_unary", _checked_unary(self.unary, len(layout.heads), arms))
+        put(self, "_places", Pool(workplaces(layout, function, arms)))
+        self._use(self.solver)
+
+    def _use(self, solver: Solver | None) -> None:
+        if solver is None:
+            solver = Betting() if hasattr(self.potential, "bounds") else Race()
+        put = object.__setattr__
+        put(self, "_rules", rules_for(solver, self._layout, self.labels, hasattr(self.potential, "bounds")))
+        put(self, "solver", solver)
+
+    def with_solver(self, solver: Solver) -> Self:
+        """Return the same kernel with another solver; the graph is not laid out again."""
+        other = copy.copy(self)
+        other._use(solver)
+        return other
+
+    def start(self, rng: np.random.Generator) -> GraphState:
+        """Give each variable a label at random, of those that `unary` allows."""
+        allowed = np.isfinite(self._unary)
+        noise = check_generator(rng).random((len(self._layout.heads), self.labels))
+        return GraphState(np.argmax(np.where(allowed, noise, -1.0), axis=1).astype(np.int32))
+
+    def step(self, rng: np.random.Generator, state: GraphState) -> tuple[GraphState, Info]:
+        """Make one sweep: n variables are given new labels."""
+        labels, tally = self._sweep(rng, state)
+        info = Info(
+            int(tally[READ]), int(tally[ALL]), int(tally[LOOKED]), float(tally[CHANGED] / tally[VISITED])
+        )
+        return GraphState(labels, state.sweep + 1), info
+
+    def audit(self, rng: np.random.Generator, state: GraphState) -> tuple[int, int]:
+        """Make a sweep, deciding exactly as well; return how many were wrong, and how many were made."""
+        _, tally = self._sweep(rng, state, audited=True)
+        return int(tally[WRONG]), int(tally[VISITED])
+
+    def _sweep(
+        self, rng: np.random.Generator, state: GraphState, audited: bool = False
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        before = self._checked_labels(state.labels)
+        task = Task(
+            self._temperature_of(state.sweep),
+            isinstance(self.scan, RandomScan),
+            not isinstance(self.solver, Exact),
+            audited,
+        )
+        rules, layout = self._rules
+        with self._places.lend() as place, check_generator(rng).bit_generator.lock:
+            desk, source, stream, _ = place
+            desk.labels[:], desk.tally[:], source.fault[:] = before, 0, 0
+            for part in parts(len(before), self._first_part()):
+                last, bits = min(part.stop, len(before)), bits_of(rng)
+                sweep(rules, layout, self._unary, desk, source, stream, task, bits, part.start, last)
+                if source.fault[CODE] != FINE:
+                    raise_fault(desk, source, layout)
+            return desk.labels.copy(), desk.tally.copy()
+
+    def _first_part(self) -> int:
+        """Give a number of variables that surely takes little time."""
+        return 1 + FIRST_PART * len(self._layout.heads) // (1 + self.labels * len(self._layout.weights))
+
+    def _temperature_of(self, number: int) -> float:
+        if self.inverse_temperature is None:
+            return 1.0
+        value = float(self.inverse_temperature(number))
+        if not value > 0.0:
+            raise InvalidArgument(
+                f"the inverse temperature of sweep {number} is {value}; it must be above 0 (inf: no noise)"
+            )
+        return value
+
+    def _checked_labels(self, labels: NDArray[Any]) -> NDArray[Any]:
+        labels, n = np.asarray(labels), len(self._layout.heads)
+        if labels.shape != (n,):
+            raise ShapeMismatch(f"the state's labels have shape {labels.shape}; it must be ({n},)")
+        if not np.issubdtype(labels.dtype, np.integer):
+            raise InvalidArgument(f"the state's labels are {labels.dtype}; they must be integers")
+        if labels.min() < 0 or labels.max() >= self.labels:
+            raise InvalidArgument(f"the state's labels must lie in 0...{self.labels - 1}")
+        return labels
+
+
+def _checked_unary(unary: ArrayLike | None, n: int, arms: int) -> Floats:
+    """Return unary log factors of shape (n, arms), or (1, arms) if all variables share them."""
+    if unary is None:
+        return np.zeros((1, arms))
+    checked = np.atleast_2d(np.array(unary, np.float64, order="C"))
+    if np.ndim(unary) not in (1, 2) or checked.shape not in ((n, arms), (1, arms)):
+        raise ShapeMismatch(f"unary has shape {np.shape(unary)}; it must be ({n}, {arms}) or ({arms},)")
+    if np.isnan(checked).any() or np.isposinf(checked).any():
+        raise InvalidArgument("unary has a NaN or +inf; give logarithms of factors")
+    if np.isneginf(checked).all(axis=1).any():
+        i = int(np.argmax(np.isneginf(checked).all(axis=1)))
+        raise InvalidArgument(f"unary is -inf for every label of variable {i}; one must be possible")
+    return checked

@@ -1,0 +1,178 @@
+"""What a sweep needs besides the graph: a reader, working memory, rules, and words for faults."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+import numba
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+from numpy.typing import NDArray
+
+from gumbelrace.errors import (
+    FactorFailed,
+    InvalidArgument,
+    InvalidReward,
+    NoPossibleArm,
+    RewardOutOfRange,
+    UnknownRange,
+)
+from gumbelrace.jit import READER, pack, unpack
+from gumbelrace.kernels.graph_layout import Layout
+from gumbelrace.kernels.graph_sweep import SITE, Desk, Table
+from gumbelrace.population.base import (
+    ARM,
+    CODE,
+    FAILED,
+    IMPOSSIBLE,
+    NOT_A_REWARD,
+    ROW,
+    Source,
+    unlimited,
+)
+from gumbelrace.population.compiled import Compiled
+from gumbelrace.shuffle import Rows, Stream
+from gumbelrace.solvers.base import Solver
+from gumbelrace.solvers.betting import Betting
+from gumbelrace.solvers.exact import Exact
+from gumbelrace.solvers.race import Looks, Race
+
+# Most factors in one call of the reader.
+CHUNK = 256
+# Sizes of tails for which `Race` has coefficients of its own: as many leading bits are kept.
+LEADING_BITS = 4
+
+
+def checked_function(potential: Any) -> Any:
+    """Return the numba function of a potential."""
+    function = getattr(potential, "log_factor", potential)
+    if not isinstance(function, Dispatcher):
+        raise InvalidArgument(
+            f"the potential is {potential!r}; give Potts(), Ising(), Pairwise(log_factor, bound), or a "
+            "function log_factor(label, other, weight) decorated with @numba.njit"
+        )
+    return function
+
+
+class Workplace(NamedTuple):
+    """What one thread needs for a sweep."""
+
+    desk: Desk
+    source: Source
+    stream: Stream
+    kept_alive: Any
+
+
+def workplaces(layout: Layout, function: Any, arms: int) -> Callable[[], Workplace]:
+    """Give a maker of workplaces."""
+
+    def make() -> Workplace:
+        n, longest = len(layout.heads), int(np.diff(layout.starts).max())
+        labels, first = np.zeros(n, np.int32), np.zeros(1, np.int64)
+        others, scales = np.zeros(CHUNK, np.int32), np.zeros(CHUNK)
+        packed = pack((first, layout.neighbours, layout.weights, labels, others, scales))
+        reader = _reader(function, packed.type)
+        source = _source(reader.address, packed.words.ctypes.data, arms)
+        desk = Desk(labels, first, np.arange(CHUNK), np.zeros(8, np.int64))
+        return Workplace(desk, source, _stream(longest), (reader, packed))
+
+    return make
+
+
+def _source(reader: int, context: int, arms: int) -> Source:
+    low, high = unlimited(arms)
+    fault, ruled_out = np.zeros(3, np.int64), np.zeros(arms, np.uint8)
+    return Source(reader, context, arms, CHUNK, True, low, high, np.empty((0, 0)), 1.0, fault, ruled_out)
+
+
+def _stream(rows: int) -> Stream:
+    return Stream(
+        1,
+        np.empty(0, np.int32),
+        np.arange(rows, dtype=np.int32),
+        np.empty(rows, np.int32),
+        np.zeros(3, np.int64),
+        np.zeros(rows, np.uint8),
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _reader(potential: Any, data_type: Any) -> Any:
+    """Make a reader of a variable's factors: row n is the one at first[0] + n."""
+
+    @numba.cfunc(READER)
+    def read(context, rows, n_rows, arms, n_arms, out, stride):  # type: ignore[no-untyped-def]
+        first, neighbours, weights, labels, others, scales = unpack(context, data_type)
+        for i in range(n_rows):
+            k = first[0] + rows[i]
+            others[i], scales[i] = labels[neighbours[k]], weights[k]
+        # One label after the other, with unsigned indices: simple potentials run in vector registers.
+        for a in range(n_arms):
+            place = np.uint64(arms[a] * stride)
+            for i in range(np.uint64(n_rows)):
+                out[place + i] = potential(arms[a], others[i], scales[i])
+        return n_rows * n_arms
+
+    return read
+
+
+def rules_for(solver: Solver, layout: Layout, arms: int, bounded: bool) -> tuple[Any, Layout]:
+    """Give the rules of the races on all tails; for `Exact` everything is head."""
+    if not isinstance(solver, Exact | Betting | Race):
+        raise InvalidArgument(f"the solver is {solver!r}; give Betting(), Race() or Exact()")
+    if solver.needs_range and not bounded:
+        raise UnknownRange(
+            f"{type(solver).__name__} needs to know how large factors can be; give the potential as "
+            "Pairwise(log_factor, bound), or use Race(Normal()), which does not need it"
+        )
+    degrees = np.diff(layout.starts).astype(np.int32)
+    if isinstance(solver, Exact):
+        return solver.rule(_stand_in(1, arms)), layout._replace(heads=degrees)
+    if isinstance(solver, Betting):
+        return solver.rule(_stand_in(1, arms)), layout
+    return _table(solver, degrees - layout.heads, arms), layout
+
+
+def _stand_in(size: int, arms: int) -> Compiled:
+    """Make a population of a certain size, of which a solver only asks the size."""
+    return Compiled(None, (), Rows(size), arms, None)
+
+
+def _table(solver: Race, tails: NDArray[np.int32], arms: int) -> Table:
+    """Collect the rules for tails of all sizes."""
+    # A larger population needs more looks and wider bounds: rounding sizes up errs on the safe side.
+    spare = np.maximum(np.frexp(tails)[1] - LEADING_BITS, 0)
+    classes = np.maximum(-(-tails // 2**spare) * 2**spare, 1)
+    sizes, of = np.unique(classes, return_inverse=True)
+    rules = [cast(Looks, solver.rule(_stand_in(int(size), arms))) for size in sizes]
+    smallest = [int(tails[of == c].min()) for c in range(len(sizes))]
+    lengths = [int(np.sum(r.at < small)) for r, small in zip(rules, smallest, strict=True)]
+    shape = len(rules), max([*lengths, 1])
+    at, deviation, width = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
+    for row, (rule, m) in enumerate(zip(rules, lengths, strict=True)):
+        at[row, :m] = rule.at[:m]
+        deviation[row, :m], width[row, :m] = rule.per_deviation[:m], rule.per_range[:m]
+    return Table(
+        of.astype(np.int32), np.array(lengths, np.int64), at, deviation, width, solver.variance.paired
+    )
+
+
+def raise_fault(desk: Desk, source: Source, layout: Layout) -> None:
+    """Say what went wrong in a sweep, by variable, neighbour and label."""
+    code, row, label = (int(source.fault[entry]) for entry in (CODE, ROW, ARM))
+    i = int(desk.tally[SITE])
+    if code == IMPOSSIBLE:
+        raise NoPossibleArm(
+            f"every label of variable {i} is impossible, given its neighbours' labels; start from a "
+            "state of positive probability"
+        )
+    k = int(desk.first[0]) + row
+    j, weight = int(layout.neighbours[k]), layout.weights[k]
+    pair = f"log_factor({label}, {int(desk.labels[j])}, {weight:.6g}) of variable {i} and its neighbour {j}"
+    if code == FAILED:
+        raise FactorFailed(
+            f"{pair}, or one soon after it, raised an exception; its own message is on standard error"
+        )
+    if code == NOT_A_REWARD:
+        raise InvalidReward(f"{pair} is NaN or +inf; it must be finite, or -inf for an impossible label")
+    raise RewardOutOfRange(f"{pair} lies outside the potential's bounds; widen them or mend the factor")

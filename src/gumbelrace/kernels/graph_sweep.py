@@ -1,0 +1,299 @@
+"""A sweep of Gibbs sampling over a graph, compiled: one race for each variable.
+
+For variable i, the offset of a label is its unary log factor plus Gumbel noise divided by the inverse
+temperature, and the factors of i are the rows. Dividing the noise leaves the factors and their ranges as
+they are at every temperature.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from gumbelrace.jit import OPTIONS, Bits, below, call_next_uint64, kernel, maker, part
+from gumbelrace.kernels.graph_layout import Layout, look_at
+from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source, read
+from gumbelrace.shuffle import Stream
+from gumbelrace.solvers.engine import (
+    EVALUATIONS,
+    EXHAUSTED,
+    LEADER,
+    LOOKS,
+    Field,
+    new_block,
+    new_gear,
+    new_sample,
+    race,
+    total,
+)
+from gumbelrace.solvers.race import Looks
+
+# Tails this long are read in blocks that fill cache lines: 128 bytes of weights, 64 of neighbours.
+LONG_TAIL, BLOCK = 1024, 16
+# Sums that differ by less than this share of their size are equal but for rounding.
+ROUNDING = 1e-10
+
+# Entries of Desk.tally
+READ, ALL, LOOKED, CHANGED, VISITED, WRONG, SITE, ROWS = range(8)
+
+
+class Desk(NamedTuple):
+    """What one thread works on (compiled code changes the arrays)."""
+
+    labels: NDArray[np.int32]
+    first: NDArray[np.int64]  # the place of the reader's row 0 among all factors
+    rows: NDArray[np.int64]  # 0, 1, 2...
+    tally: NDArray[np.int64]
+
+
+class Task(NamedTuple):
+    """How a sweep is made."""
+
+    inverse_temperature: float  # inf: the best label, no noise
+    at_random: bool  # visit variables picked at random, not one after the other
+    certify: bool  # drop labels that the reach proves beaten
+    audited: bool  # make every decision exactly as well
+
+
+class Table(NamedTuple):
+    """Rules of `Race` for tails of several sizes; a variable uses the row `of[i]`."""
+
+    of: NDArray[np.int32]
+    length: NDArray[np.int64]
+    at: NDArray[np.int64]
+    per_deviation: Floats
+    per_range: Floats
+    paired: bool
+
+
+class Memo(NamedTuple):
+    """The labels of one variable."""
+
+    offset: Floats
+    values: Floats  # offset plus the factors read
+    arms: NDArray[np.int64]  # the labels still possible come first
+    block: Floats
+    spare: Floats
+
+
+def rule_of(rules: Any, i: int) -> Any:
+    """Give the rule for the tail of variable `i`."""
+    raise NotImplementedError
+
+
+@overload(rule_of, jit_options=OPTIONS, strict=False)
+def _rule_of(rules: Any, i: int) -> Callable[..., Any]:
+    if getattr(rules, "instance_class", None) is Table:
+        return _looks_of
+    return lambda rules, i: rules
+
+
+def _looks_of(rules: Table, i: int) -> Looks:
+    row = rules.of[i]
+    m = rules.length[row]
+    return Looks(
+        rules.at[row, :m], rules.per_deviation[row, :m], rules.per_range[row, :m], rules.paired, True
+    )
+
+
+@kernel
+def sweep(
+    rules: Any,
+    layout: Layout,
+    unary: Floats,
+    desk: Desk,
+    source: Source,
+    stream: Stream,
+    task: Task,
+    bits: Bits,
+    first: int,
+    last: int,
+) -> None:
+    """Visit the variables from `first` to before `last`, or as many at random."""
+    gear, sample, memo = new_gear(rule_of(rules, 0), source), new_sample(source), new_memo(source)
+    for visit in range(first, last):
+        i = next_variable(desk, task, bits, visit)
+        draw_offset(memo, unary, task, bits, i)
+        left = read_head(layout, desk, source, memo, task.certify, i)
+        if left > 1 and has_tail(layout, i):
+            rule, rows = rule_of(rules, i), tail_stream(stream, layout, i)
+            enter(layout, desk, source, memo, i, left)
+            sample = race(rule, gear, source, rows, bits, len(rows.seen), memo.values, sample)
+            leave(desk, memo, gear.field, len(rows.seen))
+            left = 1
+        if left == 0 and source.fault[CODE] == FINE:
+            source.fault[CODE] = IMPOSSIBLE
+        if source.fault[CODE] != FINE:
+            return
+        label = best_of(memo, left)
+        if task.audited:
+            desk.tally[WRONG] += not is_best(layout, desk, source, memo, i, label)
+        settle(layout, desk, source, i, label)
+
+
+@part
+def next_variable(desk: Desk, task: Task, bits: Bits, visit: int) -> Any:
+    """Give the variable to visit now, and note it."""
+    # `below` is unsigned to numba, and an index that may be either is none.
+    i = np.int64(below(bits, len(desk.labels))) if task.at_random else visit
+    desk.tally[SITE] = i
+    return i
+
+
+@part
+def has_tail(layout: Layout, i: int) -> bool:
+    """Whether not all factors of a variable are head."""
+    return layout.starts[i] + layout.heads[i] < layout.starts[i + 1]
+
+
+@part
+def settle(layout: Layout, desk: Desk, source: Source, i: int, label: int) -> None:
+    """Give a variable its label, and count it."""
+    desk.tally[ALL] += (layout.starts[i + 1] - layout.starts[i]) * source.arms
+    desk.tally[VISITED] += 1
+    desk.tally[CHANGED] += desk.labels[i] != label
+    desk.labels[i] = label
+
+
+@maker
+def new_memo(source: Source) -> Memo:
+    """Make room for the labels of a variable."""
+    d = source.arms
+    return Memo(
+        np.empty(d), np.empty(d), np.empty(d, np.int64), new_block(source, source.chunk), np.empty(d)
+    )
+
+
+@part
+def draw_offset(memo: Memo, unary: Floats, task: Task, bits: Bits, i: int) -> None:
+    """Put the unary log factors plus noise into the offset."""
+    row, noisy = min(i, len(unary) - 1), task.inverse_temperature < np.inf
+    for arm in range(len(memo.offset)):
+        memo.offset[arm] = unary[row, arm]
+        if noisy:
+            memo.offset[arm] += gumbel(bits) / task.inverse_temperature
+
+
+@part
+def gumbel(bits: Bits) -> float:
+    """Draw a standard Gumbel variable."""
+    # 52 random bits and a half: strictly between 0 and 1, without rounding.
+    drawn = call_next_uint64(bits.next_uint64, bits.state) >> np.uint64(12)
+    uniform = (np.float64(drawn) + 0.5) * 2.0**-52
+    return -np.log(-np.log(uniform))
+
+
+@part
+def enter(layout: Layout, desk: Desk, source: Source, memo: Memo, i: int, left: int) -> None:
+    """Make the tail of a variable the rows of a race between the first `left` labels."""
+    set_range(layout, source, 1, i)
+    desk.first[0] = layout.starts[i] + layout.heads[i]
+    for arm in range(len(memo.values)):
+        memo.spare[arm], memo.values[arm] = memo.values[arm], -np.inf
+    for a in range(left):
+        memo.values[memo.arms[a]] = memo.spare[memo.arms[a]]
+
+
+@part
+def leave(desk: Desk, memo: Memo, field: Field, size: int) -> None:
+    """Note the winner of a race, and what it took."""
+    tally = field.tally
+    memo.arms[0] = tally[LEADER]
+    desk.tally[READ] += tally[EVALUATIONS]
+    desk.tally[LOOKED] += tally[LOOKS]
+    desk.tally[ROWS] += size if tally[EXHAUSTED] else field.rows[tally[LEADER]]
+
+
+@maker
+def tail_stream(stream: Stream, layout: Layout, i: int) -> Stream:
+    """Give a random order of the rows of a tail: prefixes of arrays that races leave as they were."""
+    size = layout.starts[i + 1] - layout.starts[i] - layout.heads[i]
+    block = BLOCK if size >= LONG_TAIL else 1
+    m = (size + block - 1) // block
+    return Stream(
+        block, stream.order, stream.blocks[:m], stream.swaps[:m], stream.cursor, stream.seen[:size]
+    )
+
+
+@part
+def set_range(layout: Layout, source: Source, side: int, i: int) -> None:
+    """Set the range of the rewards: of all factors of a variable (side 0), or of its tail (side 1)."""
+    for arm in range(source.arms):
+        source.low[arm], source.high[arm] = layout.low[side, i], layout.high[side, i]
+
+
+@part
+def read_head(layout: Layout, desk: Desk, source: Source, memo: Memo, certify: bool, i: int) -> int:
+    """Read the head until one label is left or it ends; return how many labels are left."""
+    set_range(layout, source, 0, i)
+    line_up(memo)
+    head, done, level = layout.heads[i], 0, 0
+    left = drop_beaten(memo, len(memo.arms), layout.reach[i, 0] if certify else np.inf)
+    while done < head and left > certify:
+        level += 1
+        upto = min(look_at(level), head) if certify else head
+        if not read_rows(desk, source, memo, layout.starts[i], done, upto, left):
+            return left
+        desk.tally[READ] += (upto - done) * left
+        desk.tally[ROWS] += upto - done
+        desk.tally[LOOKED] += certify
+        left = drop_beaten(memo, left, layout.reach[i, level] if certify else np.inf)
+        done = upto
+    return left
+
+
+@part
+def line_up(memo: Memo) -> None:
+    """Start with every label, nothing read."""
+    for arm in range(len(memo.arms)):
+        memo.arms[arm], memo.values[arm] = arm, memo.offset[arm]
+
+
+@part
+def read_rows(desk: Desk, source: Source, memo: Memo, start: int, first: int, last: int, left: int) -> bool:
+    """Add the rows from `first` to before `last` to the values of the first `left` labels."""
+    for begin in range(first, last, source.chunk):
+        count = min(last - begin, source.chunk)
+        desk.first[0] = start + begin
+        if read(source, desk.rows, count, memo.arms, left, memo.block, 0) == 0:
+            return False
+        for a in range(left):
+            memo.values[memo.arms[a]] += total(memo.block, memo.arms[a], 0, count)
+    return True
+
+
+@part
+def drop_beaten(memo: Memo, left: int, reach: float) -> int:
+    """Keep the labels that are possible, and that the unread factors could still make the best."""
+    best = -np.inf
+    for a in range(left):
+        best = max(best, memo.values[memo.arms[a]])
+    kept = 0
+    for a in range(left):
+        arm = memo.arms[a]
+        memo.arms[kept] = arm
+        kept += memo.values[arm] > -np.inf and not memo.values[arm] + reach < best
+    return kept
+
+
+@part
+def best_of(memo: Memo, left: int) -> int:
+    """Give the best of the first `left` labels; of equals, the first."""
+    best = memo.arms[0]
+    for a in range(1, left):
+        if memo.values[memo.arms[a]] > memo.values[best]:
+            best = memo.arms[a]
+    return best
+
+
+@part
+def is_best(layout: Layout, desk: Desk, source: Source, memo: Memo, i: int, label: int) -> bool:
+    """Whether all factors of variable `i`, with the same noise, make `label` the best but for rounding."""
+    line_up(memo)
+    set_range(layout, source, 0, i)
+    start, stop = layout.starts[i], layout.starts[i + 1]
+    read_rows(desk, source, memo, start, 0, stop - start, len(memo.arms))
+    best = memo.values[best_of(memo, len(memo.arms))]
+    return memo.values[label] >= best - ROUNDING * abs(best)
