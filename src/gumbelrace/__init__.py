@@ -7,10 +7,15 @@ from gumbelrace.bounds.serfling import Serfling
 from gumbelrace.bounds.variance import Marginal, Paired
 from gumbelrace.chain.run import run
 from gumbelrace.chain.trace import Trace
+from gumbelrace.control_variates.data import DataTaylor, data_taylor
+from gumbelrace.control_variates.parameters import ParameterTaylor, parameter_taylor
+from gumbelrace.control_variates.stored import jax_taylor, stored_taylor
 from gumbelrace.population.base import Population
 from gumbelrace.population.compiled import compiled
+from gumbelrace.population.control import ControlVariate
 from gumbelrace.population.factors import factors
 from gumbelrace.population.independent import independent
+from gumbelrace.population.likelihood import Likelihood, likelihood
 from gumbelrace.population.table import table
 from gumbelrace.sample import Draws, TotalVariation, sample
 from gumbelrace.solvers.base import Outcome, Promise, Solver
@@ -25,13 +30,17 @@ __version__ = "0.1.0"
 __all__ = [
     "Audit",
     "Betting",
+    "ControlVariate",
+    "DataTaylor",
     "Draws",
     "Exact",
+    "Likelihood",
     "LilUCB",
     "Marginal",
     "Normal",
     "Outcome",
     "Paired",
+    "ParameterTaylor",
     "Population",
     "Promise",
     "Race",
@@ -43,9 +52,14 @@ __all__ = [
     "b_normal",
     "best",
     "compiled",
+    "data_taylor",
     "factors",
     "independent",
+    "jax_taylor",
+    "likelihood",
+    "parameter_taylor",
     "run",
     "sample",
+    "stored_taylor",
     "table",
 ]
