@@ -73,7 +73,7 @@ class DataTaylor:
         terms, sums = (np.concatenate(parts) for parts in zip(*found, strict=True))
         lengths = np.array([len(self.spaces[s].references) for s in space_of])
         data = (self.cells, self.deviations, space_of, np.cumsum(lengths) - lengths, terms)
-        return ControlVariate(expansion, data, sums, None, self.always)
+        return ControlVariate(expansion, data, sums, None, self.always, len(self.cells))
 
     def _share_out(self, points: NDArray[Any]) -> tuple[Indices, list[tuple[Space, NDArray[Any]]]]:
         """Give the space of each arm, and the points that are to be expanded in each space."""
