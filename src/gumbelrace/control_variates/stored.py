@@ -29,7 +29,7 @@ def stored_taylor(
     derivatives = tuple(
         np.ascontiguousarray(part, np.float64) for part in (values, gradients, hessians)[: order + 1]
     )
-    size, d = len(derivatives[0]), len(point)
+    size, d = derivatives[0].size, len(point)
     for k, part in enumerate(derivatives):
         if part.shape != (size, *[d] * k):
             raise ShapeMismatch(f"derivatives of order {k} have shape {part.shape}, not {(size, *[d] * k)}")
@@ -38,9 +38,21 @@ def stored_taylor(
     hessian = sums[2] if order == 2 else np.zeros((d, d))
     scale = np.eye(d) if metric is None else np.ascontiguousarray(metric, np.float64)
     terms = _second if order == 2 else _first
-    rounding = ROUNDING * (1.0 + np.abs(derivatives[0]).max())
+    # Terms of each row, in size: value, and the sums over the axes of gradient and Hessian.
+    sizes = sum(np.abs(part).reshape(size, -1).sum(axis=1) for part in derivatives)
     return ParameterTaylor(
-        point, terms, derivatives, float(sums[0]), sums[1], hessian, order, most, rounding, scale, always
+        point,
+        terms,
+        derivatives,
+        float(sums[0]),
+        sums[1],
+        hessian,
+        order,
+        most,
+        ROUNDING * float(1.0 + np.max(sizes)),
+        scale,
+        always,
+        size,
     )
 
 
