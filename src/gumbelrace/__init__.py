@@ -7,9 +7,10 @@ from gumbelrace.bounds.serfling import Serfling
 from gumbelrace.bounds.variance import Marginal, Paired
 from gumbelrace.chain.run import run
 from gumbelrace.chain.trace import Trace
+from gumbelrace.control_variates.by_jax import derivatives_by_jax, jax_taylor
 from gumbelrace.control_variates.data import DataTaylor, data_taylor
 from gumbelrace.control_variates.parameters import ParameterTaylor, parameter_taylor
-from gumbelrace.control_variates.stored import jax_taylor, stored_taylor
+from gumbelrace.control_variates.stored import stored_taylor
 from gumbelrace.population.base import Population
 from gumbelrace.population.compiled import compiled
 from gumbelrace.population.control import ControlVariate
@@ -53,6 +54,7 @@ __all__ = [
     "best",
     "compiled",
     "data_taylor",
+    "derivatives_by_jax",
     "factors",
     "independent",
     "jax_taylor",

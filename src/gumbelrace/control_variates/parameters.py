@@ -145,11 +145,23 @@ def parameter_taylor(
         W; default: the identity.
     outliers : float
         Share of the rows, those with the largest M_n, that is always read. Needs M_n for each row.
+
+    Examples
+    --------
+    >>> import numba, numpy as np, gumbelrace as gr
+    >>> from gumbelrace.models import logistic
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(50_000, 2))
+    >>> y = (rng.uniform(size=len(x)) < 1 / (1 + np.exp(-x.sum(axis=1)))).astype(float)
+    >>> mode, _ = logistic.mode(x, y)
+    >>> M = logistic.remainder(x, np.eye(2))
+    >>> taylor = gr.parameter_taylor(logistic.terms, (x, y), len(x), mode, remainder=M)
+    >>> likelihood = gr.likelihood(logistic.log_factor, (x, y), size=len(x)).minus(taylor)
+    >>> gr.Betting().best(likelihood([mode, mode + 0.01]), None, rng)
+    Outcome(arm=0, evaluations=0, looks=0, exhausted=False)
     """
-    if not isinstance(terms, Dispatcher):
-        raise InvalidArgument("terms is not compiled; decorate it with @numba.njit")
-    if not isinstance(data, tuple):
-        raise InvalidArgument(f"data is a {type(data).__name__}; give a tuple, for example (x, y) or (y,)")
+    if not isinstance(terms, Dispatcher) or not isinstance(data, tuple):
+        raise InvalidArgument("terms must be decorated with @numba.njit, and data be a tuple, as in (x, y)")
     point, order = checked_centre(centre, order)
     size = checked_count(size, "size")
     rest, always, most = split_rows(remainder, outliers, size)
