@@ -140,7 +140,7 @@ def parameter_taylor(
     order : int
         1 or 2.
     remainder : float or array_like of shape (N,), optional
-        M_n with |log f_n(θ) - h_n(θ)| ≤ M_n ‖W(θ - centre)‖^(order + 1) for every θ.
+        M_n with ``|log f_n(θ) - h_n(θ)| ≤ M_n ‖W(θ - centre)‖^(order + 1)`` for every θ.
     metric : array_like of shape (d, d), optional
         W; default: the identity.
     outliers : float
