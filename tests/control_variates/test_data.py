@@ -19,7 +19,6 @@ from tests.control_variates.cases import (
 )
 
 import gumbelrace as gr
-from gumbelrace.control_variates.cells import quantile_cells
 from gumbelrace.control_variates.data import expansion
 from gumbelrace.errors import InvalidArgument, MissingPackage, ShapeMismatch
 from gumbelrace.population.control import residual_of, table_of
@@ -59,32 +58,7 @@ def near(y, arms=4, seed=1):
     return np.median(y, axis=0) + seeded(seed).normal(size=(arms, y.shape[1])) / np.sqrt(len(y))
 
 
-# ---- Cells ----
-
-
-def test_cells_hold_equally_many_rows():
-    y = make(10_000)
-    cells = quantile_cells(y, np.array([10, 5]))
-    counts = np.bincount(cells.cell)
-    assert len(cells.references) == len(counts) == 50
-    assert counts.sum() == 10_000
-    assert np.abs(counts - 200).max() < 75  # five standard deviations of a count
-    for cell in (0, 17, 49):
-        np.testing.assert_allclose(cells.references[cell], y[cells.cell == cell].mean(axis=0))
-
-
-def test_ties_and_empty_cells_are_left_out():
-    y = np.array([[0.0], [0.0], [0.0], [0.0], [1.0], [2.0]])
-    cells = quantile_cells(y, np.array([6]))
-    np.testing.assert_array_equal(np.unique(cells.cell), np.arange(len(cells.references)))
-    assert len(cells.references) <= 3
-
-
-def test_many_axes_do_not_overflow():
-    y = make(200, axes=30)
-    cells = quantile_cells(y, np.full(30, 10))
-    assert len(cells.references) == 200
-    np.testing.assert_allclose(cells.deviations, 0.0, atol=1e-12)
+# ---- Sums and variance ----
 
 
 def test_outliers_are_the_farthest_in_units_of_their_axis():
@@ -93,9 +67,6 @@ def test_outliers_are_the_farthest_in_units_of_their_axis():
     found = gr.data_taylor(y, derivatives, outliers=0.002)
     assert found.always.rows.tolist() == [7, 800]
     np.testing.assert_allclose(found.spaces[0].references[0], np.delete(y, [7, 800], axis=0).mean(axis=0))
-
-
-# ---- Sums and variance ----
 
 
 @pytest.mark.parametrize("outliers", [0.0, 0.2])
