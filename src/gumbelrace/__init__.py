@@ -25,6 +25,13 @@ from gumbelrace.models.potts import Ising, Pairwise, Potts
 from gumbelrace.population.base import Population
 from gumbelrace.population.compiled import compiled
 from gumbelrace.population.control import Always, ControlVariate
+from gumbelrace.control_variates.by_jax import derivatives_by_jax, jax_taylor
+from gumbelrace.control_variates.data import DataTaylor, data_taylor
+from gumbelrace.control_variates.parameters import ParameterTaylor, parameter_taylor
+from gumbelrace.control_variates.stored import stored_taylor
+from gumbelrace.population.base import Population
+from gumbelrace.population.compiled import compiled
+from gumbelrace.population.control import ControlVariate
 from gumbelrace.population.factors import factors
 from gumbelrace.population.independent import independent
 from gumbelrace.population.likelihood import Likelihood, likelihood
@@ -48,6 +55,8 @@ __all__ = [
     "CarlinChib",
     "Constant",
     "ControlVariate",
+    "ControlVariate",
+    "DataTaylor",
     "Draws",
     "EachCoordinate",
     "Exact",
@@ -62,6 +71,7 @@ __all__ = [
     "GraphGibbs",
     "GraphState",
     "Ising",
+    "Likelihood",
     "LilUCB",
     "LogWalk",
     "Marginal",
@@ -97,6 +107,8 @@ __all__ = [
     "b_normal",
     "best",
     "compiled",
+    "data_taylor",
+    "derivatives_by_jax",
     "factors",
     "independent",
     "jax_taylor",

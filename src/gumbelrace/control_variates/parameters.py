@@ -14,15 +14,18 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.core.dispatcher import Dispatcher
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.control_variates.outliers import farthest
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.population.base import checked_count
 from gumbelrace.population.control import Always, ControlVariate
 
 Floats = NDArray[np.float64]
 
-# Residuals are differences of numbers of the size of log factors: their range allows for rounding.
+# Residuals are differences of numbers of the size of log factors: their range allows for rounding, by this
+# share of the largest terms.
 ROUNDING = 1e-12
 
 
@@ -48,11 +51,13 @@ class ParameterTaylor:
     remainder : float or None
         M, the largest M_n of the rows that are not always read.
     rounding : float
-        Added to the range of the residuals.
+        Times 1 + ‖t‖², added to the range of the residuals.
     metric : ndarray of shape (d, d)
         W.
     always : Always or None
         Rows that are always read.
+    size : int
+        Number of rows.
     """
 
     centre: Floats
@@ -66,22 +71,31 @@ class ParameterTaylor:
     rounding: float
     metric: Floats
     always: Always | None
+    size: int
+
+    def __post_init__(self) -> None:
+        d = len(self.centre)
+        if self.metric.shape != (d, d):
+            raise ShapeMismatch(f"metric has shape {self.metric.shape}; it must be {(d, d)}")
+        if not all(np.isfinite(part).all() for part in (self.value, self.gradient, self.hessian)):
+            raise InvalidArgument("log factors have no finite value, gradient or Hessian at the centre")
 
     def at(self, points: ArrayLike) -> ControlVariate:
         """Give the control variate whose arm i is points[i]."""
-        steps = np.ascontiguousarray(np.asarray(points, np.float64) - self.centre)
-        if steps.ndim != 2:
-            raise ShapeMismatch(f"points must have shape (D, {len(self.centre)})")
+        checked = np.asarray(points, np.float64)
+        if checked.ndim != 2 or checked.shape[1] != len(self.centre):
+            raise ShapeMismatch(f"points have shape {checked.shape}; it must be (D, {len(self.centre)})")
+        steps = np.ascontiguousarray(checked - self.centre)
         curved = 0.5 * np.einsum("ai,ij,aj->a", steps, self.hessian, steps)
         sums = self.value + steps @ self.gradient + curved
-        data = (self.centre, steps, *self.data)
-        return ControlVariate(taylor(self.terms, self.order), data, sums, self._range(steps), self.always)
+        data, function = (self.centre, steps, *self.data), taylor(self.terms, self.order)
+        return ControlVariate(function, data, sums, self._range(steps), self.always, self.size)
 
     def _range(self, steps: Floats) -> tuple[Floats, Floats] | None:
         if self.remainder is None:
             return None
         most = self.remainder * np.linalg.norm(steps @ self.metric.T, axis=1) ** (self.order + 1)
-        most += self.rounding
+        most += self.rounding * (1.0 + np.square(steps).sum(axis=1))
         return -most, most
 
 
@@ -126,29 +140,46 @@ def parameter_taylor(
     order : int
         1 or 2.
     remainder : float or array_like of shape (N,), optional
-        M_n with |log f_n(θ) - h_n(θ)| ≤ M_n ‖W(θ - centre)‖^(order + 1) for every θ.
+        M_n with ``|log f_n(θ) - h_n(θ)| ≤ M_n ‖W(θ - centre)‖^(order + 1)`` for every θ.
     metric : array_like of shape (d, d), optional
         W; default: the identity.
     outliers : float
         Share of the rows, those with the largest M_n, that is always read. Needs M_n for each row.
+
+    Examples
+    --------
+    >>> import numba, numpy as np, gumbelrace as gr
+    >>> from gumbelrace.models import logistic
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(50_000, 2))
+    >>> y = (rng.uniform(size=len(x)) < 1 / (1 + np.exp(-x.sum(axis=1)))).astype(float)
+    >>> mode, _ = logistic.mode(x, y)
+    >>> M = logistic.remainder(x, np.eye(2))
+    >>> taylor = gr.parameter_taylor(logistic.terms, (x, y), len(x), mode, remainder=M)
+    >>> likelihood = gr.likelihood(logistic.log_factor, (x, y), size=len(x)).minus(taylor)
+    >>> gr.Betting().best(likelihood([mode, mode + 0.01]), None, rng)
+    Outcome(arm=0, evaluations=0, looks=0, exhausted=False)
     """
+    if not isinstance(terms, Dispatcher) or not isinstance(data, tuple):
+        raise InvalidArgument("terms must be decorated with @numba.njit, and data be a tuple, as in (x, y)")
     point, order = checked_centre(centre, order)
+    size = checked_count(size, "size")
     rest, always, most = split_rows(remainder, outliers, size)
-    value, gradient, hessian, largest = _sums(terms, tuple(data), point, rest)
-    rounding = ROUNDING * (1.0 + largest)
+    value, gradient, hessian, largest = _sums(terms, data, point, rest, order)
     scale = np.eye(len(point)) if metric is None else np.ascontiguousarray(metric, np.float64)
     return ParameterTaylor(
         point,
         terms,
-        tuple(data),
+        data,
         value,
         gradient,
-        hessian * (order == 2),
+        hessian,
         order,
         most,
-        rounding,
+        ROUNDING * (1.0 + largest),
         scale,
         always,
+        size,
     )
 
 
@@ -166,26 +197,31 @@ def split_rows(
     remainder: ArrayLike | None, outliers: float, size: int
 ) -> tuple[NDArray[np.int64], Always | None, float | None]:
     """Give the rows to race on, those always read, and the largest remainder of the former."""
+    if outliers != 0.0 and (remainder is None or np.ndim(remainder) == 0):
+        raise InvalidArgument("outliers are the rows with the largest remainder: give it for each row")
     every = np.arange(size)
-    if remainder is None or np.ndim(remainder) == 0:
-        if outliers != 0.0:
-            raise InvalidArgument("outliers are the rows with the largest remainder: give it for each row")
-        return every, None, None if remainder is None else float(np.asarray(remainder))
+    if remainder is None:
+        return every, None, None
     bounds = np.asarray(remainder, np.float64)
-    if bounds.shape != (size,) or not (bounds >= 0.0).all():
+    if bounds.shape not in ((), (size,)) or not (bounds >= 0.0).all():
         raise InvalidArgument(f"remainder must be a number or an array of shape ({size},), not negative")
-    always = farthest(bounds, outliers)
+    always = farthest(bounds, outliers) if bounds.ndim else None
     rest = every if always is None else always.raced
-    return rest, always, float(bounds[rest].max())
+    most = float(np.broadcast_to(bounds, (size,))[rest].max())
+    if most == np.inf:
+        raise InvalidArgument("a remainder is infinite: have such rows always read, by a share of outliers")
+    return rest, always, most
 
 
-def _sums(terms: Any, data: tuple[Any, ...], centre: Floats, rows: NDArray[np.int64]) -> Any:
+def _sums(terms: Any, data: tuple[Any, ...], centre: Floats, rows: NDArray[np.int64], order: int) -> Any:
     """Sum values, gradients and Hessians, found from derivatives along the axes and between them."""
     d = len(centre)
     axes = np.eye(d)
     first, second = np.triu_indices(d, 1)
-    directions = np.concatenate([axes, axes[first] + axes[second]])
+    directions = np.concatenate([axes, axes[first] + axes[second]]) if order == 2 else axes
     value, slopes, curvatures, largest = _directional_sums(terms)(rows, centre, directions, data)
+    if order == 1:
+        return value, slopes, np.zeros((d, d)), largest
     hessian = np.diag(curvatures[:d])
     between = 0.5 * (curvatures[d:] - curvatures[first] - curvatures[second])
     hessian[first, second] = hessian[second, first] = between
@@ -199,12 +235,14 @@ def _directional_sums(terms: Any) -> Any:
         total, largest, k = 0.0, 0.0, len(directions)
         slopes, curvatures = np.zeros(k), np.zeros(k)
         for n in rows:
+            size = 0.0
             for i in range(k):
                 value, slope, curvature = terms(n, centre, directions[i], *data)
                 slopes[i] += slope
                 curvatures[i] += curvature
+                size += abs(slope) + abs(curvature)
             total += value
-            largest = max(largest, abs(value))
+            largest = max(largest, abs(value) + size)
         return total, slopes, curvatures, largest
 
     return sums

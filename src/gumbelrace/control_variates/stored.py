@@ -1,14 +1,12 @@
 """Taylor expansions in the parameters whose derivatives are kept for every row."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gumbelrace.control_variates.parameters import ROUNDING, ParameterTaylor, checked_centre, split_rows
-from gumbelrace.errors import MissingPackage, ShapeMismatch
+from gumbelrace.errors import ShapeMismatch
+from gumbelrace.population.base import checked_count
 
 
 def stored_taylor(
@@ -24,12 +22,20 @@ def stored_taylor(
     """Expand log factors around `centre`, derivatives given as arrays of shape (N,), (N, d) and (N, d, d).
 
     Without `hessians` the expansion is of first order. The other parameters are as in `parameter_taylor`.
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> y = np.array([0.0, 1.0, 5.0])  # log f_n(θ) = -½ (y_n - θ)², at θ = 2
+    >>> taylor = gr.stored_taylor(-0.5 * (y - 2) ** 2, (y - 2)[:, None], -np.ones((3, 1, 1)), [2.0])
+    >>> taylor.at([[2.0], [3.0]]).sums
+    array([-7. , -8.5])
     """
     point, order = checked_centre(centre, 1 if hessians is None else 2)
     derivatives = tuple(
-        np.ascontiguousarray(part, np.float64) for part in (values, gradients, hessians)[: order + 1]
+        np.asarray(part, np.float64, order="C") for part in (values, gradients, hessians)[: order + 1]
     )
-    size, d = len(derivatives[0]), len(point)
+    size, d = checked_count(derivatives[0].size, "size"), len(point)
     for k, part in enumerate(derivatives):
         if part.shape != (size, *[d] * k):
             raise ShapeMismatch(f"derivatives of order {k} have shape {part.shape}, not {(size, *[d] * k)}")
@@ -38,54 +44,21 @@ def stored_taylor(
     hessian = sums[2] if order == 2 else np.zeros((d, d))
     scale = np.eye(d) if metric is None else np.ascontiguousarray(metric, np.float64)
     terms = _second if order == 2 else _first
-    rounding = ROUNDING * (1.0 + np.abs(derivatives[0]).max())
+    sizes = sum(np.abs(part).reshape(size, -1).sum(axis=1) for part in derivatives)
     return ParameterTaylor(
-        point, terms, derivatives, float(sums[0]), sums[1], hessian, order, most, rounding, scale, always
+        point,
+        terms,
+        derivatives,
+        float(sums[0]),
+        sums[1],
+        hessian,
+        order,
+        most,
+        ROUNDING * float(1.0 + np.max(sizes[rest])),
+        scale,
+        always,
+        size,
     )
-
-
-def jax_taylor(
-    log_factor: Callable[..., Any],
-    data: tuple[ArrayLike, ...],
-    centre: ArrayLike,
-    order: int = 2,
-    *,
-    remainder: ArrayLike | None = None,
-    metric: ArrayLike | None = None,
-    outliers: float = 0.0,
-) -> ParameterTaylor:
-    """Expand log factors around `centre`, derivatives found by JAX.
-
-    Parameters
-    ----------
-    log_factor : callable
-        ``log_factor(theta, *row)`` of JAX operations, for one row of each array of `data`.
-    data : tuple of array_like
-        Arrays with N rows.
-    centre, order, remainder, metric, outliers
-        As in `parameter_taylor`.
-    """
-    jax = _jax()
-    point, order = checked_centre(centre, order)
-    with jax.enable_x64(True):
-        rows = [jax.numpy.asarray(np.asarray(part)) for part in data]
-        over_rows = (None, *[0] * len(rows))
-        found = [
-            np.asarray(jax.jit(jax.vmap(function, in_axes=over_rows))(point, *rows), np.float64)
-            for function in (log_factor, jax.grad(log_factor), jax.hessian(log_factor))[: order + 1]
-        ]
-    hessians = found[2] if order == 2 else None
-    return stored_taylor(
-        found[0], found[1], hessians, point, remainder=remainder, metric=metric, outliers=outliers
-    )
-
-
-def _jax() -> Any:
-    try:
-        import jax
-    except ImportError as error:
-        raise MissingPackage('JAX is not installed; pip install "gumbelrace[jax]"') from error
-    return jax
 
 
 @numba.njit

@@ -199,7 +199,7 @@ def _taylor_setter(log_prior: Any, log_factor: Any, order: int, data_type: Any) 
         for a in range(len(points)):
             for i in range(len(centre)):
                 steps[a, i] = points[a, i] - centre[i]
-            total, squared = known[0], 0.0
+            total, squared, length = known[0], 0.0, 0.0
             for i in range(len(centre)):
                 curved, scaled = 0.0, 0.0
                 for j in range(len(centre)):
@@ -207,11 +207,12 @@ def _taylor_setter(log_prior: Any, log_factor: Any, order: int, data_type: Any) 
                     scaled += metric[i, j] * steps[a, j]
                 total += steps[a, i] * (gradient[i] + 0.5 * curved)
                 squared += scaled * scaled
+                length += steps[a, i] * steps[a, i]
             for row in always:
                 total += log_factor(row, points[a], *everything[8:])
             offset[a] = log_prior(points[a]) + total
             if known[1] >= 0.0:
-                high[a] = known[1] * squared ** (0.5 * (order + 1)) + known[2]
+                high[a] = known[1] * squared ** (0.5 * (order + 1)) + known[2] * (1.0 + length)
                 low[a] = -high[a]
         return len(always) * len(points)
 

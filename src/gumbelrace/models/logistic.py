@@ -4,6 +4,7 @@ from typing import Any
 
 import numba
 import numpy as np
+import scipy  # its parts load when first used
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -45,7 +46,7 @@ def stored_terms(n, centre, direction, x, at_centre):  # type: ignore[no-untyped
 def at_centre(centre: Floats, x: Floats, y: Floats) -> Floats:
     """Value, slope and curvature of every row at `centre`, as functions of x_n·θ; of shape (N, 3)."""
     s = x @ centre
-    p = 1.0 / (1.0 + np.exp(-s))
+    p = scipy.special.expit(s)
     return np.column_stack([y * s - np.logaddexp(0.0, s), y - p, -p * (1.0 - p)])
 
 
@@ -57,7 +58,7 @@ def remainder(x: Floats, metric: Floats) -> Floats:
 
 def gradient(index: NDArray[Any], theta: Floats, x: Floats, y: Floats) -> Floats:
     """Sum of the gradients of the rows in `index`."""
-    p = 1.0 / (1.0 + np.exp(-(x[index] @ theta)))
+    p = scipy.special.expit(x[index] @ theta)
     total: Floats = (y[index] - p) @ x[index]
     return total
 
@@ -66,7 +67,7 @@ def mode(x: Floats, y: Floats, prior_scale: float = np.inf) -> tuple[Floats, Flo
     """Find the mode of the posterior under a N(0, prior_scale²) prior, and the Hessian there, by Newton."""
     theta, precision = np.zeros(x.shape[1]), prior_scale**-2 * np.eye(x.shape[1])
     for _ in range(50):
-        p = 1.0 / (1.0 + np.exp(-(x @ theta)))
+        p = scipy.special.expit(x @ theta)
         hessian = -(x.T * (p * (1.0 - p))) @ x - precision
         step = np.linalg.solve(hessian, x.T @ (y - p) - precision @ theta)
         theta = theta - step

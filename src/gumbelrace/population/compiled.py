@@ -113,7 +113,7 @@ class Compiled(SharedPopulation):
             data if always is None else (always.raced, *data),
             self.rows if always is None else always.order,
             self.arms,
-            control.residual_range,
+            checked_range(control.residual_range, self.arms),
             None if always is None else always.raced,
             known(control, self._rewards),
         )

@@ -70,6 +70,9 @@ class ControlVariate:
         Arrays of length D that bound l - h on the same rows.
     always : Always, optional
         Rows that are always read; h is not used on them.
+    size : int, optional
+        Number of rows of which it is an approximation, to be checked: `function` itself does not notice
+        rows beyond its data.
     """
 
     function: Any
@@ -77,6 +80,7 @@ class ControlVariate:
     sums: Floats
     residual_range: tuple[Floats, Floats] | None = None
     always: Always | None = None
+    size: int | None = None
 
     def values(self, index: Indices, arms: Indices) -> Floats:
         """Give h for rows and arms, of shape (len(index), len(arms))."""
@@ -92,8 +96,9 @@ def check_fit(control: ControlVariate, size: int, arms: int) -> None:
         )
     if not np.isfinite(control.sums).all():
         raise InvalidArgument("a sum of the control variate is not finite")
-    if control.always is not None and control.always.size != size:
-        raise ShapeMismatch(f"the control variate is of {control.always.size} rows, not {size}")
+    for rows in (control.size, control.always.size if control.always else None):
+        if rows not in (None, size):
+            raise ShapeMismatch(f"the control variate is of {rows} rows; the population has {size}")
 
 
 def known(control: ControlVariate, rewards_of: Callable[[Indices], Floats]) -> Known:
@@ -101,6 +106,11 @@ def known(control: ControlVariate, rewards_of: Callable[[Indices], Floats]) -> K
     if control.always is None:
         return Known(control.sums, 0)
     rewards = np.asarray(rewards_of(control.always.rows), np.float64)
+    if rewards.shape != (len(control.always.rows), len(control.sums)):
+        raise ShapeMismatch(
+            f"log_factors gave an array of shape {rewards.shape} for {len(control.always.rows)} rows "
+            f"and {len(control.sums)} arms"
+        )
     bad = np.isnan(rewards) | np.isposinf(rewards)
     if bad.any():
         k, arm = np.argwhere(bad)[0]

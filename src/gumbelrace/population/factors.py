@@ -100,7 +100,7 @@ class Factors(SharedPopulation):
             residuals(self._log_factors, control, raced),
             self.rows if always is None else always.order,
             self.arms,
-            control.residual_range,
+            checked_range(control.residual_range, self.arms),
             raced,
             known(control, lambda rows: self._log_factors(rows, every)),
         )

@@ -51,7 +51,7 @@ class Likelihood:
 
     def bound(self, points: ArrayLike) -> tuple[Compiled, ControlVariate | None]:
         """Give the population, and the control variate that is in it."""
-        checked = np.ascontiguousarray(points, np.float64)
+        checked = np.asarray(points, np.float64, order="C")
         if checked.ndim == 0 or len(checked) == 0:
             raise ShapeMismatch("points must be an array of at least one point, one in each row")
         arms = len(checked)

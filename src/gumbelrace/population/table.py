@@ -17,7 +17,7 @@ from gumbelrace.population.base import (
     SharedPopulation,
     checked_range,
 )
-from gumbelrace.population.control import ControlVariate, check_fit, known
+from gumbelrace.population.control import ControlVariate, Indices, check_fit, known
 from gumbelrace.shuffle import Rows, in_given_order, random_rows
 
 PASS_ROWS = 65_536
@@ -107,9 +107,11 @@ class Table(_Array):
         shuffled: bool = False,
         given: Range | None = None,
         rng: np.random.Generator | None = None,
+        raced: Indices | None = None,
     ) -> None:
         rows = in_given_order(len(rewards)) if shuffled else random_rows(len(rewards), rng)
         self._order, self._made_of = rows.order, (rewards, shuffled, given)
+        self._raced = raced
         # The copy lies in shuffled order, so that a position is a row of it.
         super().__init__(_arm_major(rewards, rows.order), Rows(rows.size, rows.block))
         self._range = self._exact_range()
@@ -123,7 +125,7 @@ class Table(_Array):
 
     def reshuffled(self, rng: np.random.Generator) -> Self:
         """Return the same rewards, their rows in a new random order."""
-        table = type(self)(*self._made_of, rng)
+        table = type(self)(*self._made_of, rng, self._raced)
         table.known = self.known
         return table
 
@@ -134,7 +136,8 @@ class Table(_Array):
         rewards, shuffled, _ = self._made_of
         check_fit(control, len(rewards), self.arms)
         raced = np.arange(len(rewards)) if control.always is None else control.always.raced
-        residuals = Table(rewards[raced] - control.values(raced, np.arange(self.arms)), shuffled)
+        left = rewards[raced] - control.values(raced, np.arange(self.arms))
+        residuals = Table(left, shuffled, raced=raced)
         residuals.known = known(control, lambda rows: rewards[rows])
         return residuals
 
@@ -143,7 +146,8 @@ class Table(_Array):
         return self._rewards if in_blocks else super()._direct()
 
     def _row_name(self, row: int) -> int:
-        return int(self._order[row]) if len(self._order) else row
+        row = int(self._order[row]) if len(self._order) else row
+        return row if self._raced is None else int(self._raced[row])
 
     def _check_given(self, low: Floats, high: Floats) -> None:
         bad = (self._range[0] < low) | (self._range[1] > high)

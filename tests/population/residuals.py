@@ -1,0 +1,91 @@
+"""Rewards with an approximation whose sums are known, as populations of every kind."""
+
+import math
+
+import numba
+import numpy as np
+import pytest
+
+import gumbelrace as gr
+from gumbelrace.population.control import Always
+from gumbelrace.solvers.exact import totals
+
+SOLVERS = [gr.Exact(), gr.Betting(), gr.Race(), gr.Race(gr.Serfling()), gr.LilUCB()]
+# Of the largest sum; 1e-9 is asked for.
+RELATIVE = 1e-11
+
+kinds = pytest.mark.parametrize("kind", ["compiled", "factors", "table"])
+shares = pytest.mark.parametrize("share", [0.0, 0.1])
+sizes = pytest.mark.parametrize("size", [2, 300, 20_001])
+
+
+def seeded(seed=0):
+    return np.random.default_rng(seed)
+
+
+@numba.njit
+def entry(n, arm, rewards, count):
+    count[n, arm] += 1
+    return rewards[n, arm]
+
+
+@numba.njit
+def approximate(n, arm, approximation):
+    return approximation[n, arm]
+
+
+class Case:
+    """Rewards and sums of order 1, an approximation that is off by `noise`, rows that are always read."""
+
+    def __init__(self, size, arms, share=0.0, noise=0.01, seed=0):
+        rng = seeded(seed)
+        rewards = rng.normal(size=(size, arms))
+        self.rewards = rewards - rewards.mean(axis=0) + rng.normal(size=arms) / size
+        self.near = self.rewards + noise * rng.uniform(-1, 1, size=(size, arms))
+        self.noise, self.count = noise, np.zeros(self.rewards.shape, np.int64)
+        rows = np.sort(rng.choice(size, int(share * size), replace=False))
+        self.always = Always(rows, size) if len(rows) else None
+        self.raced = np.arange(size) if self.always is None else self.always.raced
+
+    def control(self, **changes):
+        given = {
+            "function": approximate,
+            "data": (self.near,),
+            "sums": np.array([math.fsum(column) for column in self.near[self.raced].T]),
+            "residual_range": (np.full(self.arms, -self.noise), np.full(self.arms, self.noise)),
+            "always": self.always,
+            "size": len(self.rewards),
+        }
+        return gr.ControlVariate(**(given | changes))
+
+    @property
+    def arms(self):
+        return self.rewards.shape[1]
+
+    @property
+    def sums(self):
+        return np.array([math.fsum(column) for column in self.rewards.T])
+
+    def population(self, kind):
+        size, arms = self.rewards.shape
+        match kind:
+            case "compiled":
+                return gr.compiled(entry, (self.rewards, self.count), size, arms)
+            case "factors":
+                return gr.factors(self._read, size, arms)
+            case "table":
+                return gr.table(self.rewards)
+
+    def _read(self, index, arms):
+        self.count[np.ix_(index, arms)] += 1
+        return self.rewards[np.ix_(index, arms)]
+
+
+def difference(sums):
+    """Totals are known up to a constant that all arms share."""
+    return sums - sums[0]
+
+
+def assert_same_sums(population, sums):
+    error = np.abs(difference(totals(population)) - difference(sums)).max()
+    assert error <= RELATIVE * max(1.0, np.abs(sums).max())

@@ -1,0 +1,169 @@
+"""A population minus a control variate: the same sums, the same winners, everything read counted.
+
+Sums are compared with those of the rewards by `math.fsum`, which does not round on the way.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import bdtrc
+from tests.population.residuals import (
+    SOLVERS,
+    Case,
+    approximate,
+    assert_same_sums,
+    entry,
+    kinds,
+    seeded,
+    shares,
+    sizes,
+)
+
+import gumbelrace as gr
+from gumbelrace.population.control import residual_of, table_of
+
+FALSE_ALARM = 1e-4
+
+
+# ---- Sums, winners, evaluations ----
+
+
+@kinds
+@shares
+@sizes
+def test_sums_are_those_of_the_rewards(kind, share, size):
+    case = Case(size, 4, share)
+    population = case.population(kind).minus(case.control())
+    assert_same_sums(population, case.sums)
+    assert_same_sums(population.reshuffled(seeded(1)), case.sums)
+
+
+def test_sums_of_another_control_variate_are_noticed():
+    """The check above has teeth: known sums that are off by 1e-9 of their size fail it."""
+    case = Case(20_001, 4)
+    sums = case.control().sums * (1 + 1e-9 * np.arange(4))
+    with pytest.raises(AssertionError):
+        assert_same_sums(case.population("compiled").minus(case.control(sums=sums)), case.sums)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.sampled_from(["compiled", "factors", "table"]),
+    st.integers(1, 40),
+    st.integers(1, 5),
+    st.floats(0.0, 0.95),
+    st.integers(0, 2**32 - 1),
+)
+def test_sums_of_small_populations(kind, size, arms, share, seed):
+    case = Case(size, arms, share, seed=seed)
+    assert_same_sums(case.population(kind).minus(case.control()), case.sums)
+
+
+@kinds
+@shares
+@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+def test_winners_are_those_of_the_rewards(kind, share, solver):
+    """Sums differ by thousands of standard deviations of what the residuals sum to: no solver errs."""
+    case = Case(1000, 5, share, noise=1e-6)
+    population = case.population(kind).minus(case.control())
+    for seed in range(5):
+        offset = seeded(seed).normal(size=5)
+        assert solver.best(population, offset, seeded(seed)).arm == np.argmax(case.sums + offset)
+
+
+@pytest.mark.parametrize("kind", ["compiled", "factors"])
+@shares
+@sizes
+def test_exact_reads_everything_once(kind, share, size):
+    case = Case(size, 3, share)
+    population = case.population(kind).minus(case.control())
+    outcome = gr.Exact().best(population, None, seeded())
+    assert outcome.arm == case.sums.argmax()
+    assert (case.count == 1).all()
+    assert outcome.evaluations == case.count.sum() == population.rewards == 3 * size
+
+
+@kinds
+def test_a_table_counts_the_rows_that_are_always_read(kind):
+    case = Case(1000, 3, 0.1)
+    population = case.population(kind).minus(case.control())
+    assert population.known.evaluations == 300
+    assert population.rewards == 3000
+    found = gr.Exact().best_each(population, np.zeros((2, 3)), seeded())
+    assert found.evaluations.tolist() == [3000, 2700]  # those 300 are read once for all draws
+
+
+@pytest.mark.parametrize("kind", ["compiled", "factors"])
+@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+def test_evaluations_are_what_was_computed(kind, solver):
+    case = Case(2000, 4, 0.1, noise=0.1)
+    population = case.population(kind).minus(case.control())
+    outcome = solver.best(population, None, seeded())
+    assert outcome.evaluations == case.count.sum()
+    assert case.count.max() == 1
+
+
+@shares
+def test_decisions_need_no_row_where_the_range_allows_it(share):
+    case = Case(1000, 3, share, noise=1e-9)
+    population = case.population("compiled").minus(case.control())
+    always = 0 if case.always is None else len(case.always.rows)
+    assert gr.Betting().best(population, None, seeded()).evaluations == 3 * always
+
+
+# ---- Promises ----
+
+
+def improbable(errors, trials):
+    """Whether so many errors, or more, have a probability below FALSE_ALARM at δ = 0.05."""
+    return bdtrc(errors - 1, trials, 0.05) < FALSE_ALARM
+
+
+def errors_of(solver, population, sums, trials=1000):
+    """Count Gumbel draws that are not what the sums of the rewards themselves say."""
+    offsets = seeded(5).gumbel(size=(trials, len(sums)))
+    found = solver.best_each(population, offsets, seeded(6)).arms
+    return int(np.sum(found != (sums + offsets).argmax(axis=1)))
+
+
+@pytest.mark.parametrize("solver", [gr.Betting(delta=0.05), gr.Race(delta=0.05)], ids=repr)
+@shares
+def test_solvers_keep_their_promise_on_residuals(solver, share):
+    """Claim: errors ≤ δ = 0.05 in 1,000 draws with sums of order 1, residuals that vary by 1 in all.
+
+    Oracle: the sums of the rewards; and `audit`. Seeds 5, 6. False alarm: 1e-4. Rows are read one by one,
+    in a new order in each draw, so draws are independent.
+    """
+    case = Case(4000, 5, share, noise=np.sqrt(3.0 / 4000))
+    population = case.population("compiled").minus(case.control())
+    assert not improbable(errors_of(solver, population, case.sums), 1000)
+    report = gr.audit(population, solver, rng=seeded(5))
+    assert not improbable(report.errors, report.draws)
+    assert 0.0 < report.fraction < 0.9
+
+
+def test_a_control_variate_with_wrong_sums_breaks_the_promise():
+    """Negative control of the above."""
+    case = Case(4000, 5, noise=np.sqrt(3.0 / 4000))
+    wrong = case.control(sums=case.control().sums + np.arange(5.0))
+    population = case.population("compiled").minus(wrong)
+    assert improbable(errors_of(gr.Betting(), population, case.sums), 1000)
+
+
+# ---- Compilation ----
+
+
+@shares
+def test_another_control_variate_compiles_nothing(share):
+    case, other = Case(300, 3, share), Case(300, 3, share, seed=1)
+    residual = residual_of(entry, approximate, 2, case.always is not None)
+    functions = [residual, table_of(entry), table_of(approximate)]
+    for one in (case, other):
+        population = one.population("compiled").minus(one.control())
+        gr.Race().best(population, None, seeded())
+        counts = [len(function.signatures) for function in functions]
+        if one is case:
+            before = counts
+    assert counts == before
+    assert residual is residual_of(entry, approximate, 2, case.always is not None)

@@ -1,0 +1,156 @@
+"""What can be wrong with residuals: impossible arms, invalid rewards, control variates that do not fit."""
+
+import numpy as np
+import pytest
+from tests.population.residuals import SOLVERS, Case, kinds, seeded, shares
+
+import gumbelrace as gr
+from gumbelrace.errors import (
+    InvalidArgument,
+    InvalidReward,
+    NoPossibleArm,
+    RewardOutOfRange,
+    ShapeMismatch,
+)
+from gumbelrace.population.control import Always
+from gumbelrace.solvers.exact import totals
+
+# ---- Impossible arms and invalid rewards ----
+
+
+@kinds
+@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+def test_minus_infinity_in_a_row_always_read_eliminates_the_arm(kind, solver):
+    case = Case(300, 3, 0.1)
+    best = int(case.sums.argmax())
+    case.rewards[case.always.rows[3], best] = -np.inf
+    population = case.population(kind).minus(case.control())
+    second = int(np.argmax(np.where(np.arange(3) == best, -np.inf, case.sums)))
+    assert solver.best(population, None, seeded()).arm == second
+    assert np.isneginf(totals(population)[best])
+
+
+@kinds
+def test_minus_infinity_for_all_arms_is_an_error(kind):
+    case = Case(300, 3, 0.1)
+    case.rewards[case.always.rows[:3], range(3)] = -np.inf
+    population = case.population(kind).minus(case.control())
+    with pytest.raises(NoPossibleArm):
+        gr.Exact().best(population, None, seeded())
+
+
+@pytest.mark.parametrize("kind", ["compiled", "factors"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_rows_always_read_are_named_by_the_user_s_numbers(kind, bad):
+    case = Case(300, 3, 0.1)
+    row = case.always.rows[-1]
+    case.rewards[row, 2] = bad
+    with pytest.raises(InvalidReward, match=f"row {row}, arm 2"):
+        case.population(kind).minus(case.control())
+
+
+@kinds
+@shares
+@pytest.mark.parametrize("size", [300, 20_001])
+def test_raced_rows_are_named_by_the_user_s_numbers(kind, share, size):
+    case = Case(size, 3, share)
+    row = case.raced[-5]
+    case.near[row, 1] = np.nan  # a table of rewards with a NaN is refused before that
+    sums = np.zeros(3)
+    with pytest.raises(InvalidReward, match=f"row {row}, arm 1"):
+        gr.Exact().best(case.population(kind).minus(case.control(sums=sums)), None, seeded())
+
+
+@pytest.mark.parametrize("kind", ["compiled", "factors"])
+@shares
+def test_a_range_that_is_too_small_is_noticed(kind, share):
+    case = Case(300, 3, share)
+    row = case.raced[-5]
+    case.near[row, 1] += 1.0
+    population = case.population(kind).minus(case.control())
+    for one in (population, population.reshuffled(seeded())):
+        with pytest.raises(RewardOutOfRange, match=f"row {row}, arm 1"):
+            gr.Exact().best(one, None, seeded())
+
+
+def test_a_table_of_residuals_knows_its_exact_range():
+    case = Case(300, 3)
+    left = case.rewards - case.near
+    low, high = case.population("table").minus(case.control(residual_range=None)).reward_range
+    np.testing.assert_array_equal(low, left.min(axis=0))
+    np.testing.assert_array_equal(high, left.max(axis=0))
+
+
+# ---- Arguments ----
+
+
+@kinds
+def test_a_second_control_variate_is_refused(kind):
+    case = Case(300, 3)
+    population = case.population(kind).minus(case.control())
+    with pytest.raises(InvalidArgument, match="already"):
+        population.minus(case.control())
+
+
+@kinds
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"sums": np.zeros(2)}, ShapeMismatch, "3 arms"),
+        ({"sums": np.zeros((3, 1))}, ShapeMismatch, "3 arms"),
+        ({"sums": np.array([0.0, np.nan, 0.0])}, InvalidArgument, "not finite"),
+        ({"size": 299}, ShapeMismatch, "299 rows; the population has 300"),
+        ({"always": Always(np.array([3]), 299)}, ShapeMismatch, "299 rows; the population has 300"),
+    ],
+)
+def test_a_control_variate_must_fit(kind, changes, error, message):
+    case = Case(300, 3)
+    with pytest.raises(error, match=message):
+        case.population(kind).minus(case.control(**changes))
+
+
+@pytest.mark.parametrize("kind", ["compiled", "factors"])
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ((np.zeros(2), np.ones(2)), ShapeMismatch),
+        ((np.ones(3), np.zeros(3)), InvalidArgument),
+        ((np.full(3, np.nan), np.ones(3)), InvalidArgument),
+    ],
+)
+def test_the_range_must_fit(kind, wrong, error):
+    case = Case(300, 3)
+    with pytest.raises(error, match="reward_range"):
+        case.population(kind).minus(case.control(residual_range=wrong))
+
+
+def test_populations_without_control_variates_say_so(tmp_path):
+    case = Case(300, 3)
+    independent = gr.independent(lambda index, arm: case.rewards[index, arm], [300, 200, 100])
+    mapped = np.memmap(tmp_path / "rewards", np.float64, "w+", shape=case.rewards.shape)
+    for population in (independent, gr.table(mapped)):
+        with pytest.raises(InvalidArgument, match="takes no control variate; use factors or compiled"):
+            population.minus(case.control())
+
+
+def test_rewards_of_the_wrong_shape_are_named():
+    case = Case(300, 3, 0.1)
+    population = gr.factors(lambda index, arms: np.zeros(len(index)), 300, 3)
+    with pytest.raises(ShapeMismatch, match=r"shape \(30,\) for 30 rows and 3 arms"):
+        population.minus(case.control())
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "at least one"),
+        ([3, 2], "increasing"),
+        ([2, 2], "increasing"),
+        ([-1, 2], r"0\.\.4"),
+        ([2, 5], r"0\.\.4"),
+        ([0, 1, 2, 3, 4], "nothing is left"),
+    ],
+)
+def test_rows_always_read_are_checked(rows, message):
+    with pytest.raises(InvalidArgument, match=message):
+        Always(np.array(rows, np.int64), 5)
