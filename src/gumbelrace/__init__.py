@@ -7,12 +7,15 @@ from gumbelrace.bounds.serfling import Serfling
 from gumbelrace.bounds.variance import Marginal, Paired
 from gumbelrace.chain.run import run
 from gumbelrace.chain.trace import Trace
+from gumbelrace.control_variates.by_jax import derivatives_by_jax, jax_taylor
+from gumbelrace.control_variates.data import DataTaylor, data_taylor
 from gumbelrace.control_variates.parameters import ParameterTaylor, parameter_taylor
-from gumbelrace.control_variates.stored import jax_taylor, stored_taylor
+from gumbelrace.control_variates.stored import stored_taylor
 from gumbelrace.kernels.annealing import Constant, Geometric
 from gumbelrace.kernels.base import Info, Kernel
 from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
 from gumbelrace.kernels.gibbs import Gibbs, Labels
+from gumbelrace.kernels.graph import Annealing, GraphGibbs, GraphState, SystematicScan
 from gumbelrace.kernels.langevin import Langevin, LangevinState
 from gumbelrace.kernels.metropolis import Metropolis
 from gumbelrace.kernels.proposals import LogWalk, RandomWalk
@@ -20,18 +23,10 @@ from gumbelrace.kernels.pseudopriors import NormalPseudoprior
 from gumbelrace.kernels.scan import RandomScan, Shuffled, Systematic
 from gumbelrace.kernels.slice import EachCoordinate, RandomDirection, Slice
 from gumbelrace.kernels.target import Position
-from gumbelrace.kernels.graph import Annealing, GraphGibbs, GraphState, RandomScan, SystematicScan
 from gumbelrace.models.potts import Ising, Pairwise, Potts
 from gumbelrace.population.base import Population
 from gumbelrace.population.compiled import compiled
 from gumbelrace.population.control import Always, ControlVariate
-from gumbelrace.control_variates.by_jax import derivatives_by_jax, jax_taylor
-from gumbelrace.control_variates.data import DataTaylor, data_taylor
-from gumbelrace.control_variates.parameters import ParameterTaylor, parameter_taylor
-from gumbelrace.control_variates.stored import stored_taylor
-from gumbelrace.population.base import Population
-from gumbelrace.population.compiled import compiled
-from gumbelrace.population.control import ControlVariate
 from gumbelrace.population.factors import factors
 from gumbelrace.population.independent import independent
 from gumbelrace.population.likelihood import Likelihood, likelihood
@@ -55,22 +50,20 @@ __all__ = [
     "CarlinChib",
     "Constant",
     "ControlVariate",
-    "ControlVariate",
     "DataTaylor",
     "Draws",
     "EachCoordinate",
     "Exact",
     "Geometric",
     "Gibbs",
+    "GraphGibbs",
+    "GraphState",
     "Info",
+    "Ising",
     "Kernel",
     "Labels",
     "Langevin",
     "LangevinState",
-    "Likelihood",
-    "GraphGibbs",
-    "GraphState",
-    "Ising",
     "Likelihood",
     "LilUCB",
     "LogWalk",
@@ -81,20 +74,16 @@ __all__ = [
     "NormalPseudoprior",
     "Outcome",
     "Paired",
+    "Pairwise",
     "ParameterTaylor",
     "Population",
     "Position",
+    "Potts",
     "Promise",
     "Race",
     "RandomDirection",
     "RandomScan",
     "RandomWalk",
-    "Pairwise",
-    "Population",
-    "Potts",
-    "Promise",
-    "Race",
-    "RandomScan",
     "Serfling",
     "Shuffled",
     "Slice",
