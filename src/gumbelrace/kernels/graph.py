@@ -139,7 +139,7 @@ class GraphGibbs(Kernel[GraphState]):
     A step's `evaluations` count a factor once for each label for which it was read; `rewards` are the
     D·nnz of an exact sweep.
 
-    Tails of 1024 rows and more are shuffled once and read in random blocks of 16. The solver's bound then
+    Tails of 1024 rows and more are shuffled once and read in random blocks. The solver's bound then
     takes the labels to be independent of that shuffle, which they are but for the effect of earlier errors;
     shorter tails are read in single rows, and need no such assumption.
 

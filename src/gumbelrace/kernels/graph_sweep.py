@@ -30,8 +30,9 @@ from gumbelrace.solvers.engine import (
 )
 from gumbelrace.solvers.race import Looks
 
-# Tails this long are read in blocks that fill cache lines: 128 bytes of weights, 64 of neighbours.
-LONG_TAIL, BLOCK = 1024, 16
+# Long tails are read in blocks, which memory gives faster than single rows: at least BLOCKS of them, of a
+# power of two of rows, and single rows if these would be fewer than SHORTEST.
+BLOCKS, SHORTEST, LONGEST = 128, 8, 128
 # Sums that differ by less than this share of their size are equal but for rounding.
 ROUNDING = 1e-10
 
@@ -206,11 +207,20 @@ def leave(desk: Desk, memo: Memo, field: Field, size: int) -> None:
     desk.tally[ROWS] += size if tally[EXHAUSTED] else field.rows[tally[LEADER]]
 
 
+@part
+def block_length(size: int) -> int:
+    """Give the length of the blocks in which a tail is read."""
+    block = SHORTEST
+    while 2 * block * BLOCKS <= size and block < LONGEST:
+        block *= 2
+    return block if block * BLOCKS <= size else 1
+
+
 @maker
 def tail_stream(stream: Stream, layout: Layout, i: int) -> Stream:
     """Give a random order of the rows of a tail: prefixes of arrays that races leave as they were."""
     size = layout.starts[i + 1] - layout.starts[i] - layout.heads[i]
-    block = BLOCK if size >= LONG_TAIL else 1
+    block = block_length(size)
     m = (size + block - 1) // block
     return Stream(
         block, stream.order, stream.blocks[:m], stream.swaps[:m], stream.cursor, stream.seen[:size]
