@@ -27,7 +27,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 import gumbelrace as gr
-from gumbelrace.kernels.graph_sweep import READ, ROWS
+from gumbelrace.kernels.graph_head import READ, ROWS
 from gumbelrace.models.potts import gaussian_lattice
 
 Floats = NDArray[np.float64]
@@ -333,7 +333,48 @@ def user(quick: bool) -> None:
     show(f"user: log(1 + w exp(-|a - b|/2)), n={n}, q=10, w ~ U(0, β/n)", rows)
 
 
-SECTIONS = {"lattice": lattice, "equal": equal, "normal": normal, "sizes": sizes, "user": user}
+def law(quick: bool) -> None:
+    """Do raced chains have the law of exact ones? Energy and largest label share, over chains."""
+    print("\nlaw: mean over 6 chains ± standard error; exact, raced, difference in standard errors\n")
+    for side in (20,) if quick else (20, 100):
+        matrix = gaussian_lattice(side, beta=4.6, gamma=1.5)
+        kernel = gr.GraphGibbs(matrix, 10, gr.Potts())
+        graph = matrix.indptr, matrix.indices, matrix.data
+        samplers = exact(sparse_sweep, 10, matrix.nnz, *graph), raced(kernel)
+        chains = [np.array([chain(s, matrix, seed) for seed in range(6)]) for s in samplers]
+        means, errors = ([f(c) for c in chains] for f in (center, spread))
+        for k, name in enumerate(("energy a site", "pairs of equal neighbours", "largest label share")):
+            z = (means[1][k] - means[0][k]) / math.hypot(errors[0][k], errors[1][k])
+            both = (f"{m[k]:.5f} ± {e[k]:.5f}" for m, e in zip(means, errors, strict=True))
+            print(f"  {side}x{side}  {name:>26}", *both, f"{z:+.1f}", sep="  ", flush=True)
+
+
+def chain(sampler: Sampler, matrix: Any, seed: int, sweeps: int = 100) -> Floats:
+    """Means of a chain: energy a site, share of equal nearest neighbours, largest label share."""
+    n, side = matrix.shape[0], math.isqrt(matrix.shape[0])
+    labels = np.random.default_rng(seed).integers(10, size=n, dtype=np.int32)
+    rows, columns, sums = np.repeat(np.arange(n), np.diff(matrix.indptr)), matrix.indices, np.zeros(3)
+    for sweep in range(-50, sweeps):
+        labels = sampler(labels)[0]
+        if sweep >= 0 and sweep % 5 == 0:
+            grid = labels.reshape(side, side)
+            sums += [
+                0.5 * matrix.data[labels[rows] == labels[columns]].sum() / n,
+                np.mean(grid[1:] == grid[:-1]),
+                np.bincount(labels).max() / n,
+            ]
+    return sums / (sweeps / 5)
+
+
+def center(chains: Floats) -> Floats:
+    return chains.mean(axis=0)
+
+
+def spread(chains: Floats) -> Floats:
+    return chains.std(axis=0, ddof=1) / math.sqrt(len(chains))
+
+
+SECTIONS = {"law": law, "lattice": lattice, "equal": equal, "normal": normal, "sizes": sizes, "user": user}
 
 
 def main() -> None:

@@ -5,7 +5,8 @@ from gumbelrace.best import best
 from gumbelrace.bounds.normal import Normal
 from gumbelrace.bounds.serfling import Serfling
 from gumbelrace.bounds.variance import Marginal, Paired
-from gumbelrace.kernels.graph import Annealing, GraphGibbs, GraphState, RandomScan, SystematicScan
+from gumbelrace.kernels.graph import GraphGibbs, GraphState
+from gumbelrace.kernels.schedule import Annealing, RandomScan, SystematicScan
 from gumbelrace.models.potts import Ising, Pairwise, Potts
 from gumbelrace.population.base import Population
 from gumbelrace.population.compiled import compiled
