@@ -23,6 +23,8 @@ from gumbelrace.kernels.pseudopriors import NormalPseudoprior
 from gumbelrace.kernels.scan import RandomScan, Shuffled, Systematic
 from gumbelrace.kernels.slice import EachCoordinate, RandomDirection, Slice
 from gumbelrace.kernels.target import Position
+from gumbelrace.kernels.graph import GraphGibbs, GraphState
+from gumbelrace.kernels.schedule import Annealing, RandomScan, SystematicScan
 from gumbelrace.models.potts import Ising, Pairwise, Potts
 from gumbelrace.population.base import Population
 from gumbelrace.population.compiled import compiled

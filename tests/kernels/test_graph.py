@@ -451,6 +451,20 @@ def test_factors_outside_their_bounds_are_named(scale: float) -> None:
         kernel.step(np.random.default_rng(1), gr.GraphState(np.array([0, 1])))
 
 
+def test_a_bad_factor_of_the_head_is_named_though_there_is_a_tail() -> None:
+    @numba.njit
+    def factor(label, other, weight):
+        return np.nan if weight > 0.5 else weight * (label == other)
+
+    weights = np.full((400, 400), 1e-3)
+    weights[0, 7] = weights[7, 0] = 1.0
+    np.fill_diagonal(weights, 0.0)
+    kernel = gr.GraphGibbs(weights, 2, factor)
+    assert 0 < kernel._layout.heads[0] < 399
+    with pytest.raises(errors.InvalidReward, match="of variable 0 and its neighbour 7"):
+        kernel.step(np.random.default_rng(1), kernel.start(np.random.default_rng(1)))
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_failing_factor_is_an_error(capfd) -> None:
     @numba.njit

@@ -24,17 +24,10 @@ from gumbelrace.kernels.graph_desk import (
     rules_for,
     workplaces,
 )
+from gumbelrace.kernels.graph_head import ALL, CHANGED, LOOKED, READ, VISITED, WRONG
 from gumbelrace.kernels.graph_layout import Layout, laid_out
-from gumbelrace.kernels.graph_sweep import (
-    ALL,
-    CHANGED,
-    LOOKED,
-    READ,
-    VISITED,
-    WRONG,
-    Task,
-    sweep,
-)
+from gumbelrace.kernels.graph_sweep import Task, sweep
+from gumbelrace.kernels.schedule import RandomScan, SystematicScan
 from gumbelrace.population.base import CODE, FINE, Floats, checked_count
 from gumbelrace.shuffle import LARGEST, Pool
 from gumbelrace.solvers.base import Solver, parts
@@ -64,54 +57,6 @@ class GraphState(NamedTuple):
     sweep: int = 0
 
 
-@dataclass(frozen=True)
-class SystematicScan:
-    """Visit the variables one after the other."""
-
-
-@dataclass(frozen=True)
-class RandomScan:
-    """Visit as many variables as there are, each picked at random (some twice, some never)."""
-
-
-@dataclass(frozen=True)
-class Annealing:
-    """Inverse temperatures that grow geometrically; afterwards infinite, so that labels only improve.
-
-    Parameters
-    ----------
-    first, last : float
-        Inverse temperatures of the first and of the last noisy sweep.
-    sweeps : int
-        Number of noisy sweeps.
-
-    Examples
-    --------
-    >>> import gumbelrace as gr
-    >>> schedule = gr.Annealing(first=0.5, last=2.0, sweeps=3)
-    >>> [schedule(sweep) for sweep in range(4)]
-    [0.5, 1.0, 2.0, inf]
-    """
-
-    first: float = 0.1
-    last: float = 10.0
-    sweeps: int = 1000
-
-    def __post_init__(self) -> None:
-        checked_count(self.sweeps, "sweeps")
-        if not 0.0 < self.first <= self.last < np.inf:
-            raise InvalidArgument(
-                f"inverse temperatures from {self.first} to {self.last}; 0 < first <= last is needed"
-            )
-
-    def __call__(self, sweep: int) -> float:
-        """Give the inverse temperature of a sweep, the first being number 0."""
-        if sweep >= self.sweeps:
-            return float("inf")
-        ratio: float = self.last / self.first
-        return float(self.first * ratio ** (sweep / max(self.sweeps - 1, 1)))
-
-
 @dataclass(frozen=True, eq=False)
 class GraphGibbs(Kernel[GraphState]):
     """Gibbs sampling on a graph with pairwise factors; a step is a sweep.
@@ -139,7 +84,7 @@ class GraphGibbs(Kernel[GraphState]):
     A step's `evaluations` count a factor once for each label for which it was read; `rewards` are the
     D·nnz of an exact sweep.
 
-    Tails of 1024 rows and more are shuffled once and read in random blocks of 16. The solver's bound then
+    Tails of 1024 rows and more are shuffled once and read in random blocks. The solver's bound then
     takes the labels to be independent of that shuffle, which they are but for the effect of earlier errors;
     shorter tails are read in single rows, and need no such assumption.
 
@@ -161,7 +106,7 @@ class GraphGibbs(Kernel[GraphState]):
     potential: Potential | Callable[..., float]
     unary: ArrayLike | None = None
     solver: Solver = None  # type: ignore[assignment]
-    scan: SystematicScan | RandomScan = SystematicScan()
+    scan: SystematicScan | RandomScan = field(default_factory=SystematicScan)
     inverse_temperature: Callable[[int], float] | None = None
     _layout: Layout = field(init=False, repr=False)
     _unary: Floats = field(init=False, repr=False)

@@ -18,8 +18,9 @@ from gumbelrace.errors import (
     UnknownRange,
 )
 from gumbelrace.jit import READER, pack, unpack
+from gumbelrace.kernels.graph_head import SITE, Desk
 from gumbelrace.kernels.graph_layout import Layout
-from gumbelrace.kernels.graph_sweep import SITE, Desk, Table
+from gumbelrace.kernels.graph_sweep import Table
 from gumbelrace.population.base import (
     ARM,
     CODE,

@@ -13,8 +13,25 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from gumbelrace.jit import OPTIONS, Bits, below, call_next_uint64, kernel, maker, part
-from gumbelrace.kernels.graph_layout import Layout, look_at
-from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source, read
+from gumbelrace.kernels.graph_head import (
+    ALL,
+    CHANGED,
+    LOOKED,
+    READ,
+    ROWS,
+    SITE,
+    VISITED,
+    WRONG,
+    Desk,
+    Memo,
+    best_of,
+    is_best,
+    new_memo,
+    read_head,
+    set_range,
+)
+from gumbelrace.kernels.graph_layout import Layout
+from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source
 from gumbelrace.shuffle import Stream
 from gumbelrace.solvers.engine import (
     EVALUATIONS,
@@ -22,30 +39,15 @@ from gumbelrace.solvers.engine import (
     LEADER,
     LOOKS,
     Field,
-    new_block,
     new_gear,
     new_sample,
     race,
-    total,
 )
 from gumbelrace.solvers.race import Looks
 
-# Tails this long are read in blocks that fill cache lines: 128 bytes of weights, 64 of neighbours.
-LONG_TAIL, BLOCK = 1024, 16
-# Sums that differ by less than this share of their size are equal but for rounding.
-ROUNDING = 1e-10
-
-# Entries of Desk.tally
-READ, ALL, LOOKED, CHANGED, VISITED, WRONG, SITE, ROWS = range(8)
-
-
-class Desk(NamedTuple):
-    """What one thread works on (compiled code changes the arrays)."""
-
-    labels: NDArray[np.int32]
-    first: NDArray[np.int64]  # the place of the reader's row 0 among all factors
-    rows: NDArray[np.int64]  # 0, 1, 2...
-    tally: NDArray[np.int64]
+# Long tails are read in blocks, which memory gives faster than single rows: at least BLOCKS of them, of a
+# power of two of rows, and single rows if these would be fewer than SHORTEST.
+BLOCKS, SHORTEST, LONGEST = 128, 8, 128
 
 
 class Task(NamedTuple):
@@ -66,16 +68,6 @@ class Table(NamedTuple):
     per_deviation: Floats
     per_range: Floats
     paired: bool
-
-
-class Memo(NamedTuple):
-    """The labels of one variable."""
-
-    offset: Floats
-    values: Floats  # offset plus the factors read
-    arms: NDArray[np.int64]  # the labels still possible come first
-    block: Floats
-    spare: Floats
 
 
 def rule_of(rules: Any, i: int) -> Any:
@@ -157,15 +149,6 @@ def settle(layout: Layout, desk: Desk, source: Source, i: int, label: int) -> No
     desk.labels[i] = label
 
 
-@maker
-def new_memo(source: Source) -> Memo:
-    """Make room for the labels of a variable."""
-    d = source.arms
-    return Memo(
-        np.empty(d), np.empty(d), np.empty(d, np.int64), new_block(source, source.chunk), np.empty(d)
-    )
-
-
 @part
 def draw_offset(memo: Memo, unary: Floats, task: Task, bits: Bits, i: int) -> None:
     """Put the unary log factors plus noise into the offset."""
@@ -206,94 +189,21 @@ def leave(desk: Desk, memo: Memo, field: Field, size: int) -> None:
     desk.tally[ROWS] += size if tally[EXHAUSTED] else field.rows[tally[LEADER]]
 
 
+@part
+def block_length(size: int) -> int:
+    """Give the length of the blocks in which a tail is read."""
+    block = SHORTEST
+    while 2 * block * BLOCKS <= size and block < LONGEST:
+        block *= 2
+    return block if block * BLOCKS <= size else 1
+
+
 @maker
 def tail_stream(stream: Stream, layout: Layout, i: int) -> Stream:
     """Give a random order of the rows of a tail: prefixes of arrays that races leave as they were."""
     size = layout.starts[i + 1] - layout.starts[i] - layout.heads[i]
-    block = BLOCK if size >= LONG_TAIL else 1
+    block = block_length(size)
     m = (size + block - 1) // block
     return Stream(
         block, stream.order, stream.blocks[:m], stream.swaps[:m], stream.cursor, stream.seen[:size]
     )
-
-
-@part
-def set_range(layout: Layout, source: Source, side: int, i: int) -> None:
-    """Set the range of the rewards: of all factors of a variable (side 0), or of its tail (side 1)."""
-    for arm in range(source.arms):
-        source.low[arm], source.high[arm] = layout.low[side, i], layout.high[side, i]
-
-
-@part
-def read_head(layout: Layout, desk: Desk, source: Source, memo: Memo, certify: bool, i: int) -> int:
-    """Read the head until one label is left or it ends; return how many labels are left."""
-    set_range(layout, source, 0, i)
-    line_up(memo)
-    head, done, level = layout.heads[i], 0, 0
-    left = drop_beaten(memo, len(memo.arms), layout.reach[i, 0] if certify else np.inf)
-    while done < head and left > certify:
-        level += 1
-        upto = min(look_at(level), head) if certify else head
-        if not read_rows(desk, source, memo, layout.starts[i], done, upto, left):
-            return left
-        desk.tally[READ] += (upto - done) * left
-        desk.tally[ROWS] += upto - done
-        desk.tally[LOOKED] += certify
-        left = drop_beaten(memo, left, layout.reach[i, level] if certify else np.inf)
-        done = upto
-    return left
-
-
-@part
-def line_up(memo: Memo) -> None:
-    """Start with every label, nothing read."""
-    for arm in range(len(memo.arms)):
-        memo.arms[arm], memo.values[arm] = arm, memo.offset[arm]
-
-
-@part
-def read_rows(desk: Desk, source: Source, memo: Memo, start: int, first: int, last: int, left: int) -> bool:
-    """Add the rows from `first` to before `last` to the values of the first `left` labels."""
-    for begin in range(first, last, source.chunk):
-        count = min(last - begin, source.chunk)
-        desk.first[0] = start + begin
-        if read(source, desk.rows, count, memo.arms, left, memo.block, 0) == 0:
-            return False
-        for a in range(left):
-            memo.values[memo.arms[a]] += total(memo.block, memo.arms[a], 0, count)
-    return True
-
-
-@part
-def drop_beaten(memo: Memo, left: int, reach: float) -> int:
-    """Keep the labels that are possible, and that the unread factors could still make the best."""
-    best = -np.inf
-    for a in range(left):
-        best = max(best, memo.values[memo.arms[a]])
-    kept = 0
-    for a in range(left):
-        arm = memo.arms[a]
-        memo.arms[kept] = arm
-        kept += memo.values[arm] > -np.inf and not memo.values[arm] + reach < best
-    return kept
-
-
-@part
-def best_of(memo: Memo, left: int) -> int:
-    """Give the best of the first `left` labels; of equals, the first."""
-    best = memo.arms[0]
-    for a in range(1, left):
-        if memo.values[memo.arms[a]] > memo.values[best]:
-            best = memo.arms[a]
-    return best
-
-
-@part
-def is_best(layout: Layout, desk: Desk, source: Source, memo: Memo, i: int, label: int) -> bool:
-    """Whether all factors of variable `i`, with the same noise, make `label` the best but for rounding."""
-    line_up(memo)
-    set_range(layout, source, 0, i)
-    start, stop = layout.starts[i], layout.starts[i + 1]
-    read_rows(desk, source, memo, start, 0, stop - start, len(memo.arms))
-    best = memo.values[best_of(memo, len(memo.arms))]
-    return memo.values[label] >= best - ROUNDING * abs(best)

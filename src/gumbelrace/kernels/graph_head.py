@@ -1,0 +1,127 @@
+"""Reading the factors of one variable in order, and what they prove (see `graph_layout`)."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.jit import maker, part
+from gumbelrace.kernels.graph_layout import Layout, look_at
+from gumbelrace.population.base import Floats, Source, read
+from gumbelrace.solvers.engine import new_block, total
+
+# Sums that differ by less than this share of their size are equal but for rounding.
+ROUNDING = 1e-10
+
+# Entries of Desk.tally
+READ, ALL, LOOKED, CHANGED, VISITED, WRONG, SITE, ROWS = range(8)
+
+
+class Desk(NamedTuple):
+    """What one thread works on (compiled code changes the arrays)."""
+
+    labels: NDArray[np.int32]
+    first: NDArray[np.int64]  # the place of the reader's row 0 among all factors
+    rows: NDArray[np.int64]  # 0, 1, 2...
+    tally: NDArray[np.int64]
+
+
+class Memo(NamedTuple):
+    """The labels of one variable."""
+
+    offset: Floats
+    values: Floats  # offset plus the factors read
+    arms: NDArray[np.int64]  # the labels still possible come first
+    block: Floats
+    spare: Floats
+
+
+@maker
+def new_memo(source: Source) -> Memo:
+    """Make room for the labels of a variable."""
+    d = source.arms
+    return Memo(
+        np.empty(d), np.empty(d), np.empty(d, np.int64), new_block(source, source.chunk), np.empty(d)
+    )
+
+
+@part
+def set_range(layout: Layout, source: Source, side: int, i: int) -> None:
+    """Set the range of the rewards: of all factors of a variable (side 0), or of its tail (side 1)."""
+    for arm in range(source.arms):
+        source.low[arm], source.high[arm] = layout.low[side, i], layout.high[side, i]
+
+
+@part
+def read_head(layout: Layout, desk: Desk, source: Source, memo: Memo, certify: bool, i: int) -> int:
+    """Read the head until one label is left or it ends; return how many labels are left."""
+    set_range(layout, source, 0, i)
+    line_up(memo)
+    head, done, level = layout.heads[i], 0, 0
+    left = drop_beaten(memo, len(memo.arms), layout.reach[i, 0] if certify else np.inf)
+    while done < head and left > certify:
+        level += 1
+        upto = min(look_at(level), head) if certify else head
+        if not read_rows(desk, source, memo, layout.starts[i], done, upto, left):
+            return 0
+        desk.tally[READ] += (upto - done) * left
+        desk.tally[ROWS] += upto - done
+        desk.tally[LOOKED] += certify
+        left = drop_beaten(memo, left, layout.reach[i, level] if certify else np.inf)
+        done = upto
+    return left
+
+
+@part
+def line_up(memo: Memo) -> None:
+    """Start with every label, nothing read."""
+    for arm in range(len(memo.arms)):
+        memo.arms[arm], memo.values[arm] = arm, memo.offset[arm]
+
+
+@part
+def read_rows(desk: Desk, source: Source, memo: Memo, start: int, first: int, last: int, left: int) -> bool:
+    """Add the rows from `first` to before `last` to the values of the first `left` labels."""
+    for begin in range(first, last, source.chunk):
+        count = min(last - begin, source.chunk)
+        desk.first[0] = start + begin
+        if read(source, desk.rows, count, memo.arms, left, memo.block, 0) == 0:
+            return False
+        for a in range(left):
+            memo.values[memo.arms[a]] += total(memo.block, memo.arms[a], 0, count)
+    return True
+
+
+@part
+def drop_beaten(memo: Memo, left: int, reach: float) -> int:
+    """Keep the labels that are possible, and that the unread factors could still make the best."""
+    best = -np.inf
+    for a in range(left):
+        best = max(best, memo.values[memo.arms[a]])
+    kept = 0
+    for a in range(left):
+        arm = memo.arms[a]
+        memo.arms[kept] = arm
+        kept += memo.values[arm] > -np.inf and not memo.values[arm] + reach < best
+    return kept
+
+
+@part
+def best_of(memo: Memo, left: int) -> int:
+    """Give the best of the first `left` labels; of equals, the first."""
+    best = memo.arms[0]
+    for a in range(1, left):
+        if memo.values[memo.arms[a]] > memo.values[best]:
+            best = memo.arms[a]
+    return best
+
+
+@part
+def is_best(layout: Layout, desk: Desk, source: Source, memo: Memo, i: int, label: int) -> bool:
+    """Whether all factors of variable `i`, with the same noise, make `label` the best but for rounding."""
+    line_up(memo)
+    set_range(layout, source, 0, i)
+    start, stop = layout.starts[i], layout.starts[i + 1]
+    read_rows(desk, source, memo, start, 0, stop - start, len(memo.arms))
+    best = memo.values[best_of(memo, len(memo.arms))]
+    return memo.values[label] >= best - ROUNDING * abs(best)
