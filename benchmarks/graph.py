@@ -167,7 +167,7 @@ def raced(kernel: gr.GraphGibbs) -> Sampler:
     rng = np.random.default_rng(SEED)
 
     def sweep(labels: Labels) -> tuple[Labels, int, int]:
-        found, tally = kernel._sweep(rng, gr.GraphState(labels))
+        found, tally = kernel._sweep(rng, gr.Labels(labels))
         return found, int(tally[ROWS]), int(tally[READ])
 
     return sweep
@@ -258,7 +258,7 @@ def table_rows(
     return rows
 
 
-def audited(kernel: gr.GraphGibbs, solver: gr.Solver, state: gr.GraphState) -> str:
+def audited(kernel: gr.GraphGibbs, solver: gr.Solver, state: gr.Labels) -> str:
     if isinstance(solver, gr.Exact):
         return ""
     wrong, decisions = kernel.with_solver(solver).audit(np.random.default_rng(SEED), state)

@@ -15,7 +15,7 @@ from gumbelrace.kernels.annealing import Constant, Geometric
 from gumbelrace.kernels.base import Info, Kernel
 from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
 from gumbelrace.kernels.gibbs import Gibbs, Labels
-from gumbelrace.kernels.graph import Annealing, GraphGibbs, GraphState, SystematicScan
+from gumbelrace.kernels.graph import GraphGibbs
 from gumbelrace.kernels.langevin import Langevin, LangevinState
 from gumbelrace.kernels.metropolis import Metropolis
 from gumbelrace.kernels.proposals import LogWalk, RandomWalk
@@ -23,8 +23,6 @@ from gumbelrace.kernels.pseudopriors import NormalPseudoprior
 from gumbelrace.kernels.scan import RandomScan, Shuffled, Systematic
 from gumbelrace.kernels.slice import EachCoordinate, RandomDirection, Slice
 from gumbelrace.kernels.target import Position
-from gumbelrace.kernels.graph import GraphGibbs, GraphState
-from gumbelrace.kernels.schedule import Annealing, RandomScan, SystematicScan
 from gumbelrace.models.potts import Ising, Pairwise, Potts
 from gumbelrace.population.base import Population
 from gumbelrace.population.compiled import compiled
@@ -45,7 +43,6 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Always",
-    "Annealing",
     "Audit",
     "Betting",
     "Candidate",
@@ -59,7 +56,6 @@ __all__ = [
     "Geometric",
     "Gibbs",
     "GraphGibbs",
-    "GraphState",
     "Info",
     "Ising",
     "Kernel",
@@ -91,7 +87,6 @@ __all__ = [
     "Slice",
     "Solver",
     "Systematic",
-    "SystematicScan",
     "TotalVariation",
     "Trace",
     "audit",

@@ -9,14 +9,16 @@ Gumbel noise, over the factors of its neighbours. Which of them are read, see `g
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import bits_of, check_generator
+from gumbelrace.kernels.annealing import Annealing, Constant, checked_temperature
 from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.kernels.graph_desk import (
     Workplace,
     checked_function,
@@ -27,7 +29,7 @@ from gumbelrace.kernels.graph_desk import (
 from gumbelrace.kernels.graph_head import ALL, CHANGED, LOOKED, READ, VISITED, WRONG
 from gumbelrace.kernels.graph_layout import Layout, laid_out
 from gumbelrace.kernels.graph_sweep import Task, sweep
-from gumbelrace.kernels.schedule import RandomScan, SystematicScan
+from gumbelrace.kernels.scan import Scan, Systematic
 from gumbelrace.population.base import CODE, FINE, Floats, checked_count
 from gumbelrace.shuffle import LARGEST, Pool
 from gumbelrace.solvers.base import Solver, parts
@@ -50,15 +52,8 @@ class Potential(Protocol):
         """Give the lowest and the highest φ of each weight."""
 
 
-class GraphState(NamedTuple):
-    """Labels of all variables, and how many sweeps were made (an annealing schedule counts them)."""
-
-    labels: NDArray[np.int32]
-    sweep: int = 0
-
-
 @dataclass(frozen=True, eq=False)
-class GraphGibbs(Kernel[GraphState]):
+class GraphGibbs(Kernel[Labels]):
     """Gibbs sampling on a graph with pairwise factors; a step is a sweep.
 
     Parameters
@@ -74,10 +69,8 @@ class GraphGibbs(Kernel[GraphState]):
     solver : Betting, Race or Exact, optional
         Default: `Betting` where the potential has bounds, else ``Race(Normal())``. Its δ holds for each
         variable that is visited.
-    scan : SystematicScan or RandomScan, optional
-        The order of the variables.
-    inverse_temperature : callable, optional
-        Gives the inverse temperature of each sweep, from its number on, such as `Annealing`. Default: 1.
+    scan, annealing
+        As in `Gibbs`.
 
     Notes
     -----
@@ -106,8 +99,8 @@ class GraphGibbs(Kernel[GraphState]):
     potential: Potential | Callable[..., float]
     unary: ArrayLike | None = None
     solver: Solver = None  # type: ignore[assignment]
-    scan: SystematicScan | RandomScan = field(default_factory=SystematicScan)
-    inverse_temperature: Callable[[int], float] | None = None
+    scan: Scan = field(default_factory=Systematic)
+    annealing: Annealing = field(default_factory=Constant)
     _layout: Layout = field(init=False, repr=False)
     _unary: Floats = field(init=False, repr=False)
     _places: Pool[Workplace] = field(init=False, repr=False)
@@ -119,8 +112,6 @@ class GraphGibbs(Kernel[GraphState]):
         arms = checked_count(self.labels, "labels")
         if arms > LARGEST:
             raise InvalidArgument(f"labels is {arms}; there may be at most {LARGEST}")
-        if not isinstance(self.scan, SystematicScan | RandomScan):
-            raise InvalidArgument(f"scan is {self.scan!r}; give SystematicScan() or RandomScan()")
         function = checked_function(self.potential)
         layout = laid_out(self.adjacency, self.potential)
         put = object.__setattr__  # the dataclass is frozen for others
@@ -142,59 +133,45 @@ class GraphGibbs(Kernel[GraphState]):
         other._use(solver)
         return other
 
-    def start(self, rng: np.random.Generator) -> GraphState:
+    def start(self, rng: np.random.Generator) -> Labels:
         """Give each variable a label at random, of those that `unary` allows."""
         allowed = np.isfinite(self._unary)
         noise = check_generator(rng).random((len(self._layout.heads), self.labels))
-        return GraphState(np.argmax(np.where(allowed, noise, -1.0), axis=1).astype(np.int32))
+        return Labels(np.argmax(np.where(allowed, noise, -1.0), axis=1).astype(np.int32))
 
-    def step(self, rng: np.random.Generator, state: GraphState) -> tuple[GraphState, Info]:
+    def step(self, rng: np.random.Generator, state: Labels) -> tuple[Labels, Info]:
         """Make one sweep: n variables are given new labels."""
         labels, tally = self._sweep(rng, state)
         info = Info(
             int(tally[READ]), int(tally[ALL]), int(tally[LOOKED]), float(tally[CHANGED] / tally[VISITED])
         )
-        return GraphState(labels, state.sweep + 1), info
+        return Labels(labels, state.sweep + 1), info
 
-    def audit(self, rng: np.random.Generator, state: GraphState) -> tuple[int, int]:
+    def audit(self, rng: np.random.Generator, state: Labels) -> tuple[int, int]:
         """Make a sweep, deciding exactly as well; return how many were wrong, and how many were made."""
         _, tally = self._sweep(rng, state, audited=True)
         return int(tally[WRONG]), int(tally[VISITED])
 
     def _sweep(
-        self, rng: np.random.Generator, state: GraphState, audited: bool = False
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        self, rng: np.random.Generator, state: Labels, audited: bool = False
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         before = self._checked_labels(state.labels)
-        task = Task(
-            self._temperature_of(state.sweep),
-            isinstance(self.scan, RandomScan),
-            not isinstance(self.solver, Exact),
-            audited,
-        )
+        temperature = checked_temperature(float(self.annealing(state.sweep)))
+        task = Task(temperature, not isinstance(self.solver, Exact), audited)
+        order = self.scan.order(check_generator(rng), len(before))
         rules, layout = self._rules
-        with self._places.lend() as place, check_generator(rng).bit_generator.lock:
+        with self._places.lend() as place, rng.bit_generator.lock:
             desk, source, stream, _ = place
             desk.labels[:], desk.tally[:], source.fault[:] = before, 0, 0
-            for part in parts(len(before), self._first_part()):
-                last, bits = min(part.stop, len(before)), bits_of(rng)
-                sweep(rules, layout, self._unary, desk, source, stream, task, bits, part.start, last)
+            for part in parts(len(order), self._first_part()):
+                sweep(rules, layout, self._unary, desk, source, stream, task, bits_of(rng), order[part])
                 if source.fault[CODE] != FINE:
                     raise_fault(desk, source, layout)
-            return desk.labels.copy(), desk.tally.copy()
+            return desk.labels.astype(before.dtype), desk.tally.copy()
 
     def _first_part(self) -> int:
         """Give a number of variables that surely takes little time."""
         return 1 + FIRST_PART * len(self._layout.heads) // (1 + self.labels * len(self._layout.weights))
-
-    def _temperature_of(self, number: int) -> float:
-        if self.inverse_temperature is None:
-            return 1.0
-        value = float(self.inverse_temperature(number))
-        if not value > 0.0:
-            raise InvalidArgument(
-                f"the inverse temperature of sweep {number} is {value}; it must be above 0 (inf: no noise)"
-            )
-        return value
 
     def _checked_labels(self, labels: NDArray[Any]) -> NDArray[Any]:
         labels, n = np.asarray(labels), len(self._layout.heads)

@@ -1,8 +1,7 @@
 """A sweep of Gibbs sampling over a graph, compiled: one race for each variable.
 
-For variable i, the offset of a label is its unary log factor plus Gumbel noise divided by the inverse
-temperature, and the factors of i are the rows. Dividing the noise leaves the factors and their ranges as
-they are at every temperature.
+For variable i, the offset of a label is its unary log factor plus Gumbel noise times the
+temperature, and the factors of i are the rows: these and their ranges are the same at every temperature.
 """
 
 from collections.abc import Callable
@@ -12,7 +11,7 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from gumbelrace.jit import OPTIONS, Bits, below, call_next_uint64, kernel, maker, part
+from gumbelrace.jit import OPTIONS, Bits, call_next_uint64, kernel, maker, part
 from gumbelrace.kernels.graph_head import (
     ALL,
     CHANGED,
@@ -53,8 +52,7 @@ BLOCKS, SHORTEST, LONGEST = 128, 8, 128
 class Task(NamedTuple):
     """How a sweep is made."""
 
-    inverse_temperature: float  # inf: the best label, no noise
-    at_random: bool  # visit variables picked at random, not one after the other
+    temperature: float  # 0: the best label, no noise
     certify: bool  # drop labels that the reach proves beaten
     audited: bool  # make every decision exactly as well
 
@@ -100,13 +98,12 @@ def sweep(
     stream: Stream,
     task: Task,
     bits: Bits,
-    first: int,
-    last: int,
+    order: NDArray[np.int64],
 ) -> None:
-    """Visit the variables from `first` to before `last`, or as many at random."""
+    """Visit the variables in the order given."""
     gear, sample, memo = new_gear(rule_of(rules, 0), source), new_sample(source), new_memo(source)
-    for visit in range(first, last):
-        i = next_variable(desk, task, bits, visit)
+    for i in order:
+        desk.tally[SITE] = i
         draw_offset(memo, unary, task, bits, i)
         left = read_head(layout, desk, source, memo, task.certify, i)
         if left > 1 and has_tail(layout, i):
@@ -123,15 +120,6 @@ def sweep(
         if task.audited:
             desk.tally[WRONG] += not is_best(layout, desk, source, memo, i, label)
         settle(layout, desk, source, i, label)
-
-
-@part
-def next_variable(desk: Desk, task: Task, bits: Bits, visit: int) -> Any:
-    """Give the variable to visit now, and note it."""
-    # `below` is unsigned to numba, and an index that may be either is none.
-    i = np.int64(below(bits, len(desk.labels))) if task.at_random else visit
-    desk.tally[SITE] = i
-    return i
 
 
 @part
@@ -152,11 +140,11 @@ def settle(layout: Layout, desk: Desk, source: Source, i: int, label: int) -> No
 @part
 def draw_offset(memo: Memo, unary: Floats, task: Task, bits: Bits, i: int) -> None:
     """Put the unary log factors plus noise into the offset."""
-    row, noisy = min(i, len(unary) - 1), task.inverse_temperature < np.inf
+    row = min(i, len(unary) - 1)
     for arm in range(len(memo.offset)):
         memo.offset[arm] = unary[row, arm]
-        if noisy:
-            memo.offset[arm] += gumbel(bits) / task.inverse_temperature
+        if task.temperature > 0.0:
+            memo.offset[arm] += gumbel(bits) * task.temperature
 
 
 @part
