@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument, InvalidReward, ShapeMismatch
+from gumbelrace.jit import part, users
 from gumbelrace.shuffle import Rows, random_rows
 
 Floats = NDArray[np.float64]
@@ -140,18 +141,20 @@ def table_of(function: Any) -> Any:
 def residual_of(log_factor: Any, control: Any, split: int, mapped: bool) -> Any:
     """Compile log_factor - control; the first `split` items of the data are log_factor's.
 
-    If `mapped`, the data start with an array of rows, and n is a position in it.
+    If `mapped`, the data start with an array of rows, and n is a position in it. Cutting the data in two
+    counts references to every array, which would cost more than most log factors: hence a `part`.
     """
+    log_factor, control = users(log_factor), users(control)
     if mapped:
 
-        @numba.njit
+        @part
         def mapped_residual(n, arm, rows, *data):  # type: ignore[no-untyped-def]
             row = rows[n]
             return log_factor(row, arm, *data[:split]) - control(row, arm, *data[split:])
 
         return mapped_residual
 
-    @numba.njit
+    @part
     def residual(n, arm, *data):  # type: ignore[no-untyped-def]
         return log_factor(n, arm, *data[:split]) - control(n, arm, *data[split:])
 
