@@ -148,6 +148,11 @@ def test_the_range_must_fit(kind, wrong, error):
         case.population(kind).minus(case.control(residual_range=wrong))
 
 
+def test_the_function_must_be_compiled():
+    with pytest.raises(InvalidArgument, match=r"@numba\.njit"):
+        Case(300, 3).control(function=lambda n, arm, near: 0.0)
+
+
 def test_populations_without_control_variates_say_so(tmp_path):
     case = Case(300, 3)
     independent = gr.independent(lambda index, arm: case.rewards[index, arm], [300, 200, 100])
