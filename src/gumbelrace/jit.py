@@ -35,6 +35,8 @@ PART = {
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
 }
+# The defaults of numba, said aloud; but what runs for every reward is inlined.
+USERS = {**PART, "error_model": "python", "fastmath": False, "_nrt": True}
 
 
 def kernel(function: Function) -> Function:
@@ -56,6 +58,23 @@ def maker(function: Function) -> Function:
     """Compile into the kernels that call it, with leave to make arrays."""
     compiled: Function = numba.njit(**OPTIONS)(function)
     return compiled
+
+
+@functools.lru_cache(maxsize=256)
+def users(function: Any) -> Any:
+    """Wrap a user's function for calls from a `part`; one of ours is given back as it is.
+
+    numba compiles a function with the options of its first caller where it has none of its own: without
+    references it could make no arrays, and a division by zero would pass.
+    """
+    if "_nrt" in function.targetoptions:
+        return function
+
+    @numba.njit(**USERS)
+    def called(*arguments):  # type: ignore[no-untyped-def]
+        return function(*arguments)
+
+    return called
 
 
 # read(context, rows, n_rows, arms, n_arms, out, stride) -> rewards read, or 0 if it failed.

@@ -1,11 +1,15 @@
 """What can be wrong with residuals: impossible arms, invalid rewards, control variates that do not fit."""
 
+import sys
+
+import numba
 import numpy as np
 import pytest
 from tests.population.residuals import SOLVERS, Case, kinds, seeded, shares
 
 import gumbelrace as gr
 from gumbelrace.errors import (
+    FactorFailed,
     InvalidArgument,
     InvalidReward,
     NoPossibleArm,
@@ -81,6 +85,26 @@ def test_a_table_of_residuals_knows_its_exact_range():
     np.testing.assert_array_equal(high, left.max(axis=0))
 
 
+@numba.njit
+def failing(n, arm, bad):
+    one = np.ones(3)[arm] if n == bad else 1.0
+    return one / (n - bad)
+
+
+@shares
+def test_a_log_factor_keeps_the_options_it_was_compiled_with(share, monkeypatch):
+    """Arrays may be made, and a division by zero is an exception: our own code is compiled without both."""
+    case = Case(300, 3, share)
+    control = case.control(residual_range=None)
+    gr.Exact().best(gr.compiled(failing, (300,), 300, 3).minus(control), None, seeded())
+    population = gr.compiled(failing, (int(case.raced[0]),), 300, 3).minus(control)
+    raised = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda what: raised.append(what.exc_type))
+    with pytest.raises(FactorFailed, match=f"row {case.raced[0]}"):
+        gr.Exact().best(population, None, seeded())
+    assert raised == [ZeroDivisionError]
+
+
 # ---- Arguments ----
 
 
@@ -122,6 +146,11 @@ def test_the_range_must_fit(kind, wrong, error):
     case = Case(300, 3)
     with pytest.raises(error, match="reward_range"):
         case.population(kind).minus(case.control(residual_range=wrong))
+
+
+def test_the_function_must_be_compiled():
+    with pytest.raises(InvalidArgument, match=r"@numba\.njit"):
+        Case(300, 3).control(function=lambda n, arm, near: 0.0)
 
 
 def test_populations_without_control_variates_say_so(tmp_path):

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.control_variates.cells import quantile_cells
 from gumbelrace.control_variates.outliers import farthest
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.jit import part
 from gumbelrace.population.control import Always, ControlVariate
 
 Floats = NDArray[np.float64]
@@ -87,7 +87,7 @@ class DataTaylor:
         return np.arange(len(points)), own
 
 
-@numba.njit
+@part
 def expansion(n, arm, cells, deviations, space_of, start, terms):  # type: ignore[no-untyped-def]
     """Give h_n(arm); the terms of an arm's cells follow one another from start[arm] on."""
     space, k = space_of[arm], deviations.shape[2]
@@ -151,16 +151,16 @@ def data_taylor(
         )
     data = _checked_values(values)
     counts = _checked_bins(bins, data.shape[2])
-    cells = [quantile_cells(part, counts) for part in data.transpose(1, 0, 2)]
-    always = farthest(np.max([part.distances() for part in cells], axis=0), outliers)
+    cells = [quantile_cells(space, counts) for space in data.transpose(1, 0, 2)]
+    always = farthest(np.max([c.distances() for c in cells], axis=0), outliers)
     raced = np.arange(len(data)) if always is None else always.raced
     # What is always read does not pull the references its way.
-    cells = [part.only(raced) for part in cells]
+    cells = [c.only(raced) for c in cells]
     return DataTaylor(
         derivatives,
-        np.stack([part.cell for part in cells], axis=1),
-        np.stack([part.deviations for part in cells], axis=1),
-        tuple(Space(part.references, part.moments(raced)) for part in cells),
+        np.stack([c.cell for c in cells], axis=1),
+        np.stack([c.deviations for c in cells], axis=1),
+        tuple(Space(c.references, c.moments(raced)) for c in cells),
         always,
     )
 
@@ -187,15 +187,15 @@ def _terms(derivatives: Derivatives, references: Floats, points: NDArray[Any]) -
     """Give g, ∇g and ½∇²g side by side, of shape (D, B, 1 + k + k²)."""
     cells, k = references.shape
     arms, scale = len(points), (1.0, 1.0, 0.5)
-    parts = [np.asarray(part, np.float64) for part in derivatives(references, points)]
-    for order, part in enumerate(parts):
+    found = [np.asarray(values, np.float64) for values in derivatives(references, points)]
+    for order, values in enumerate(found):
         wanted = (cells, arms, *[k] * order)
-        if len(parts) != 3 or part.shape != wanted:
+        if len(found) != 3 or values.shape != wanted:
             raise ShapeMismatch(
-                f"derivatives gave {len(parts)} arrays, that of order {order} of shape {part.shape}; "
+                f"derivatives gave {len(found)} arrays, that of order {order} of shape {values.shape}; "
                 f"it must give three, for {cells} references and {arms} points that one of shape {wanted}"
             )
-    flat = [s * part.reshape(cells, arms, -1) for s, part in zip(scale, parts, strict=True)]
+    flat = [s * values.reshape(cells, arms, -1) for s, values in zip(scale, found, strict=True)]
     terms = np.ascontiguousarray(np.concatenate(flat, axis=2).transpose(1, 0, 2))
     if not np.isfinite(terms).all():
         arm, cell, _ = np.argwhere(~np.isfinite(terms))[0]

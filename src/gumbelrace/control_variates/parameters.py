@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.control_variates.outliers import farthest
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.jit import part, users
 from gumbelrace.population.base import checked_count
 from gumbelrace.population.control import Always, ControlVariate
 
@@ -102,11 +103,11 @@ class ParameterTaylor:
 @functools.lru_cache(maxsize=256)
 def taylor(terms: Any, order: int) -> Any:
     """Compile the expansion as a control variate of rows and arms."""
-    half = 0.5 if order == 2 else 0.0
+    given, half = users(terms), 0.5 if order == 2 else 0.0
 
-    @numba.njit
+    @part
     def expansion(n, arm, centre, steps, *data):  # type: ignore[no-untyped-def]
-        value, slope, curvature = terms(n, centre, steps[arm], *data)
+        value, slope, curvature = given(n, centre, steps[arm], *data)
         return value + slope + half * curvature
 
     return expansion

@@ -4,13 +4,12 @@ import functools
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import ArrayLike
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.jit import pack
+from gumbelrace.jit import pack, part, users
 from gumbelrace.population.base import Floats, checked_count, checked_range
 from gumbelrace.population.compiled import Compiled
 from gumbelrace.population.control import ControlVariate
@@ -112,9 +111,10 @@ def likelihood(
 @functools.lru_cache(maxsize=256)
 def by_arm(log_factor: Any) -> Any:
     """Compile log_factor(n, points[arm], ...) as a function of the arm."""
+    given = users(log_factor)
 
-    @numba.njit
+    @part
     def at_arm(n, arm, points, *data):  # type: ignore[no-untyped-def]
-        return log_factor(n, points[arm], *data)
+        return given(n, points[arm], *data)
 
     return at_arm
