@@ -11,7 +11,7 @@ not. All run in turn from the same labels in one thread; medians of processor ti
 A factor is w_ij as seen from one site: an exact sweep reads n(n - 1) of them. `factors` is the share of
 these that was read for at least one label, `evaluations` the share of the D·n(n - 1) pairs of factor and
 label. Weights that are zero in double precision are read by nobody, but count. The full run takes about
-ten minutes and 6 GB of memory.
+nine minutes and 6 GB of memory.
 """
 
 import argparse

@@ -8,7 +8,7 @@ once and raced. The head ends at the first look after which a race of the M rows
 less, U_k, than reading on to the next look k':
 
     U_k = min(race_k, k' - k + P_k'/P_k · U_k'),    P_k = min(1, R_k),
-    race_k = min(M, FEWEST + RACE · M · (Σ span² + max span)).
+    race_k = FEWEST + RACE · M · (Σ span² + max span).
 
 For the gap between the best two labels is of order 1, and lies below a small R with a probability of about
 R; and a race for a gap of 1 needs (Nσ)² rows, and by Bernstein's second term N times the range. Equal
@@ -182,7 +182,7 @@ def best_head(spans: Floats, order: NDArray[np.int64], reach: Floats) -> int:
             raced = FEWEST + RACE * (size - k) * (squares + spans[order[k]])
             undecided = min(1.0, next_reach) / min(1.0, total) if total > 0.0 else 0.0
             expected = next_look - k + undecided * expected
-            if min(raced, float(size - k)) < expected:
+            if raced < expected:
                 head, expected = k, raced
             next_look, next_reach = k, total
     return head
