@@ -3,7 +3,7 @@
     python benchmarks/kernels.py [--quick] [--only NAME ...] [--environment FOLDER]
 
 Sections: logistic, variance, chains, graph. Ratios are taken within one run; processor time, one thread.
-The rival MH-SS (package PyMHSS) runs in an environment of its own, made on first use in FOLDER or in a
+`graph` is the first part of benchmarks/graph.py, which has more (where the break-even lies). The rival MH-SS (package PyMHSS) runs in an environment of its own, made on first use in FOLDER or in a
 temporary folder; it needs 3 GB of disk. Without it that line is left out.
 """
 
@@ -15,6 +15,7 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import graph as graphs
 import numba
 import numpy as np
 from checkpoint import timed_writes
@@ -227,7 +228,16 @@ def peak(kernel: gr.Metropolis, start: gr.Position, steps: int, thin: int) -> in
     return most
 
 
-SECTIONS = {"logistic": logistic, "variance": variance, "chains": chains}
+# ---- Graphs ----
+
+
+def graph(quick: bool, folder: Path | None) -> None:
+    """Dense Potts models: the law, and what a sweep reads and takes."""
+    graphs.law(quick)
+    graphs.lattice(quick)
+
+
+SECTIONS = {"logistic": logistic, "variance": variance, "chains": chains, "graph": graph}
 
 
 def main() -> None:
