@@ -3,8 +3,9 @@
     python benchmarks/kernels.py [--quick] [--only NAME ...] [--environment FOLDER]
 
 Sections: logistic, variance, chains, graph. Ratios are taken within one run; processor time, one thread.
-`graph` is the first part of benchmarks/graph.py, which has more (where the break-even lies). The rival MH-SS (package PyMHSS) runs in an environment of its own, made on first use in FOLDER or in a
-temporary folder; it needs 3 GB of disk. Without it that line is left out.
+`graph` is the first part of benchmarks/graph.py, which shows where the break-even lies. The rival MH-SS
+(package PyMHSS) runs in an environment of its own, made on first use in FOLDER or in a temporary folder; it
+needs 3 GB of disk. Without it those lines are left out.
 """
 
 import argparse
