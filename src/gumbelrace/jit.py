@@ -239,8 +239,8 @@ def unpack(typingctx: Any, words: Any, data_type: Any) -> Any:
     return target(words, data_type), codegen
 
 
-# Lines of the cache that are fetched of a row that is itself an array.
-LINES_OF_A_ROW = 3
+# Lines of the cache that are fetched of a row that is itself an array; rows of which none is fetched.
+LINES_OF_A_ROW, SHORT = 3, 1024
 
 
 @intrinsic
@@ -261,16 +261,16 @@ def fetch_row(typingctx: Any, data: Any, row: Any) -> Any:
 def _fetch(builder: Any, array: Any, row: Any, many: bool) -> None:
     word = ir.IntType(64)
     length, stride = (builder.extract_value(side, 0) for side in (array.shape, array.strides))
-    # An array that is not indexed by rows is fetched at its start, where it is anyway.
-    place = builder.select(builder.icmp_signed("<", row, length), builder.mul(row, stride), word(0))
-    start = builder.add(builder.ptrtoint(array.data, word), place)
-    _prefetch(builder, start)
-    for line in range(1, LINES_OF_A_ROW if many else 1):
-        # Not past the row: a line that is not needed costs as much as one that is.
-        last = builder.sub(stride, word(8))
-        ahead = word(64 * line)
-        within = builder.select(builder.icmp_signed("<", ahead, last), ahead, last)
-        _prefetch(builder, builder.add(start, within))
+    # A short array is in the cache anyway; one that is not indexed by rows may be shorter than `row`.
+    long = builder.icmp_signed(">", length, word(SHORT))
+    with builder.if_then(builder.and_(long, builder.icmp_signed("<", row, length))):
+        start = builder.add(builder.ptrtoint(array.data, word), builder.mul(row, stride))
+        _prefetch(builder, start)
+        for line in range(1, LINES_OF_A_ROW if many else 1):
+            # Not past the row: a line that is not needed costs as much as one that is.
+            last, ahead = builder.sub(stride, word(8)), word(64 * line)
+            within = builder.select(builder.icmp_signed("<", ahead, last), ahead, last)
+            _prefetch(builder, builder.add(start, within))
 
 
 @intrinsic
