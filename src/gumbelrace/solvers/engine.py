@@ -39,7 +39,7 @@ from gumbelrace.shuffle import (
 )
 
 # Entries of Field.tally
-ALIVE, LEADER, RUNNER_UP, EVALUATIONS, LOOKS, EXHAUSTED = 0, 1, 2, 3, 4, 5
+ALIVE, LEADER, RUNNER_UP, TAKEN, EVALUATIONS, LOOKS, EXHAUSTED = 0, 1, 2, 3, 4, 5, 6
 
 # Rows of which rewards are kept, where they have to be copied: memory stays bounded.
 KEPT = 16_384
@@ -163,30 +163,50 @@ def race(
     sample: Sample,
 ) -> Sample:
     """Run one race; what it found is in `gear.field.tally`. Return the sample, which may have grown."""
-    field, work = gear.field, gear.work
+    start(rule, gear, source, size, offset, sample)
+    missing = advance(rule, gear, source, stream, bits, size, sample)
+    while missing > 0:
+        sample = enlarged(source, sample, stream, missing)
+        missing = advance(rule, gear, source, stream, bits, size, sample)
+    return sample
+
+
+@part
+def start(rule: Any, gear: Gear, source: Source, size: int, offset: Floats, sample: Sample) -> None:
+    """Line up the arms, and drop those of which nothing need be read."""
+    field = gear.field
     reset(field, source, offset)
     admit(field, source)
     sample.runs[0] = 0
-    begin(rule, work, source, field, size)
+    begin(rule, gear.work, source, field, size)
     drop(field)
-    taken = 0
-    while field.tally[ALIVE] > 1:
+
+
+@part
+def advance(
+    rule: Any, gear: Gear, source: Source, stream: Stream, bits: Bits, size: int, sample: Sample
+) -> int:
+    """Race until one arm is left; return 0, or the number of rows for which the sample has no room."""
+    field, tally = gear.field, gear.field.tally
+    while tally[ALIVE] > 1:
+        taken = tally[TAKEN]
         count = next_look(rule, taken, size)
         if count == 0:
             break
         open_look(sample, rule.keeps and (len(source.direct) > 0 or taken + count <= KEPT))
         if not has_room(source, sample, stream, count):
-            sample = enlarged(source, sample, stream, count)
+            return count
         if not gather(source, stream, bits, size, field, sample, gear.rows, count):
-            return sample
+            return 0
         taken += count
+        tally[TAKEN] = taken
         rank(field, taken, size)
-        judge(rule, work, source, field, sample, taken, size)
+        judge(rule, gear.work, source, field, sample, taken, size)
         drop(field)
         if is_due(taken - count, taken, size) and scan_is_cheaper(source, field, taken, size):
             break
-    finish(gear, source, stream, size, taken)
-    return sample
+    finish(gear, source, stream, size, tally[TAKEN])
+    return 0
 
 
 @part
@@ -212,7 +232,7 @@ def new_gear(rule: Any, source: Source) -> Gear:
 def new_field(arms: int) -> Field:
     """Make room for the arms of a draw."""
     return Field(
-        np.zeros(6, np.int64),
+        np.zeros(7, np.int64),
         np.empty(arms, np.int64),
         np.empty(arms, np.int64),
         np.zeros(arms, np.uint8),
@@ -295,7 +315,7 @@ def enlarged(source: Source, sample: Sample, stream: Stream, count: int) -> Samp
 @part
 def reset(field: Field, source: Source, offset: Floats) -> None:
     """Forget the draw before."""
-    field.tally[EVALUATIONS] = field.tally[LOOKS] = 0
+    field.tally[TAKEN] = field.tally[EVALUATIONS] = field.tally[LOOKS] = 0
     for arm in range(source.arms):
         source.ruled_out[arm] = 0
         field.offset[arm] = offset[arm]
