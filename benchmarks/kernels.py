@@ -207,7 +207,7 @@ def chains(quick: bool, folder: Path | None) -> None:
     posterior = make_posterior(*make_data(31_622, 10, np.random.default_rng(SEED)))
     target = likelihood(posterior).minus(expansion(posterior))
     kernel, start = metropolis(posterior, target, SOLVERS["Race(Normal)"]), gr.Position(posterior.mode)
-    steps = 100_000 if quick else 500_000
+    steps = 100_000 if quick else 1_500_000
     with tempfile.TemporaryDirectory() as place, timed_writes() as costs:
         began = time.perf_counter()
         rng = np.random.default_rng(SEED)

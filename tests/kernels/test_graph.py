@@ -489,3 +489,17 @@ def test_tails_of_many_sizes_have_rules() -> None:
         assert np.all(rules.at[rules.of[i], : rules.length[rules.of[i]]] < tails[i])
     wrong, _ = np.sum([kernel.audit(rng, kernel.start(rng)) for _ in range(5)], axis=0)
     assert clopper_pearson(int(wrong), 5 * n, 1 - 2 * ALARM)[0] <= 0.05
+
+
+@pytest.mark.parametrize("solver", [gr.Betting(0.05), gr.Race(gr.Normal(), 0.05)], ids=repr)
+def test_where_heads_decide_the_chain_is_that_of_exact_gibbs(solver: gr.Solver) -> None:
+    """On the 20 x 20 lattice nothing is left to chance but the noise, which is the same."""
+    raced = gr.GraphGibbs(gaussian_lattice(20, 4.6, 1.5), 10, gr.Potts(), solver=solver)
+    exact, rng = raced.with_solver(gr.Exact()), np.random.default_rng
+    ours = theirs = raced.start(rng(0))
+    one, other = rng(1), rng(1)
+    for _ in range(40):
+        ours, info = raced.step(one, ours)
+        theirs, _ = exact.step(other, theirs)
+        assert np.array_equal(ours.labels, theirs.labels)
+    assert info.evaluations < 0.05 * info.rewards

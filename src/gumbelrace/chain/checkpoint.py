@@ -29,7 +29,7 @@ RUN, LOCK, NEW = "run.json", "lock", ".new"
 
 # Writing takes less than 1 / PATIENCE of the time, and is done at least every LONGEST seconds. Only draws
 # that come by the ten megabytes a second cost more: each is written once, however long the waits.
-PATIENCE, SHORTEST, LONGEST = 100.0, 1.0, 300.0
+PATIENCE, SHORTEST, LONGEST = 100.0, 2.0, 300.0
 PIECE = 2**19  # bytes of draws that are converted at a time: they stay in the processor's cache
 
 
