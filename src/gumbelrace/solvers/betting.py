@@ -39,7 +39,7 @@ from gumbelrace.solvers.engine import (
     rank,
 )
 
-SHORTEST_LOOK, GROWTH = 16, 8
+SHORTEST_LOOK, GROWTH = 16, 5
 CAUTION = 2.0
 
 
