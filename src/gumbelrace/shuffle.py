@@ -75,12 +75,14 @@ def take(stream: Stream, bits: Bits, size: int, rows: NDArray[np.int64], count: 
     order, filled = stream.order, 0
     while filled < count:
         first, run = next_run(stream, bits, size, count - filled)
+        # Unsigned indices cannot count from the end: only then do these loops run in vector registers.
+        to, start = np.uint64(filled), np.uint64(first)
         if len(order) == 0:
-            for i in range(run):
-                rows[filled + i] = first + i
+            for i in range(np.uint64(run)):
+                rows[to + i] = start + i
         else:
-            for i in range(run):
-                rows[filled + i] = order[first + i]
+            for i in range(np.uint64(run)):
+                rows[to + i] = order[start + i]
         filled += run
 
 

@@ -48,6 +48,8 @@ HELD = 2048
 
 # Rewards in a line of the cache, and how many at the start of a run are asked for beforehand.
 LINE, FETCHED = 8, 64
+# Rewards in 64 kB, the distance after which places in a typical second-level cache repeat.
+WAY = 8192
 
 # Projections from fewer rows than this share of the population are not trusted.
 TRUSTED_SHARE = 1 / 32
@@ -261,9 +263,14 @@ def new_rows(source: Source) -> NDArray[np.int64]:
 @maker
 def new_block(source: Source, rows: int) -> Floats:
     """Make room for rewards of that many rows."""
-    # An odd number of cache lines for each arm: a power of two would put one row's rewards of all arms
-    # into the same few places of the cache.
-    return np.empty((source.arms, (rows // 16) * 16 + 24))
+    # What one look reads of all arms should not meet in the same few places of a cache, which is what
+    # happens at a distance of a power of two: 64 kB and an eighth of that set the arms apart.
+    apart = WAY // 8 + LINE
+    if rows > apart:
+        apart += (rows - apart + WAY - 1) // WAY * WAY
+    elif rows < apart // 4:
+        apart = (rows // 16) * 16 + 24
+    return np.empty((source.arms, apart))
 
 
 @part
