@@ -58,10 +58,12 @@ def run(
     progress : bool
         Show how far the chains are, in a terminal or a notebook, if the package rich is there.
     checkpoint : path, optional
-        Folder in which the run is kept, written as often as costs 2% of the time at most, and at least
-        every five minutes. If it exists, the run goes on from there: called with the same arguments
-        (`rng` made anew from its seed), a run that was killed gives bit for bit what it would have
-        given. A larger `steps` makes a run longer. The data that a kernel owns are not compared.
+        Folder in which the run is kept, written as often as costs 2% of the time at most (more
+        only if draws come by the ten megabytes a second: each is written once), and at least
+        every five minutes. If it exists, the run goes on from there: called with the same
+        arguments (`rng` made anew from its seed), a run that was killed gives bit for bit what it
+        would have given. A larger `steps` makes a run longer. The data that a kernel owns are not
+        compared.
     warmup : int
         Steps made before, of which nothing is kept.
     thin : int
