@@ -140,7 +140,7 @@ def test_solvers_keep_their_promise_on_residuals(solver, share):
     assert not improbable(errors_of(solver, population, case.sums), 1000)
     report = gr.audit(population, solver, rng=seeded(5))
     assert not improbable(report.errors, report.draws)
-    assert 0.0 < report.fraction < 0.95
+    assert 0.0 < report.fraction < 0.9
 
 
 def test_a_control_variate_with_wrong_sums_breaks_the_promise():

@@ -39,7 +39,7 @@ from gumbelrace.solvers.engine import (
     rank,
 )
 
-SHORTEST_LOOK, GROWTH = 16, 5
+SHORTEST_LOOK, GROWTH = 16, 7
 CAUTION = 2.0
 
 
