@@ -482,16 +482,17 @@ SECTIONS = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes, under a minute")
-    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS))
+def run_sections(purpose: str, sections: dict[str, Callable[[bool], None]]) -> None:
+    """Run the sections that the command line asks for."""
+    parser = argparse.ArgumentParser(description=purpose)
+    parser.add_argument("--quick", action="store_true", help="small sizes, about a minute")
+    parser.add_argument("--only", nargs="+", choices=sections, default=list(sections))
     arguments = parser.parse_args()
     started = time.perf_counter()
     for name in arguments.only:
-        SECTIONS[name](arguments.quick)
+        sections[name](arguments.quick)
     print(f"\n{time.perf_counter() - started:.0f} s in all")
 
 
 if __name__ == "__main__":
-    main()
+    run_sections(__doc__.splitlines()[0], SECTIONS)

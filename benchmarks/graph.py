@@ -14,16 +14,16 @@ label. Weights that are zero in double precision are read by nobody, but count. 
 nine minutes and 6 GB of memory.
 """
 
-import argparse
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from statistics import median
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import scipy.sparse
+from engine import run_sections, show
 from numpy.typing import NDArray
 
 import gumbelrace as gr
@@ -265,13 +265,7 @@ def audited(kernel: gr.GraphGibbs, solver: gr.Solver, state: gr.Labels) -> str:
     return f"{wrong}/{decisions}"
 
 
-def show(title: str, rows: Sequence[Sequence[str]]) -> None:
-    header = ["problem", "sampler", "ms/sweep", "us/site", "x first", "factors", "evaluations", "errors"]
-    cells = [header, *rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    print(f"\n{title}\n")
-    for row in cells:
-        print("  " + "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)), flush=True)
+HEADER = "problem | sampler | ms/sweep | us/site | x first | factors | evaluations | errors"
 
 
 # ---- Problems ----
@@ -292,7 +286,7 @@ def lattice(quick: bool) -> None:
         n = side**2
         title = f"lattice: {side}x{side}, q=10, β=4.6, γ=1.5, fully connected; "
         title += f"{matrix.nnz / (n * (n - 1)):.1%} of the weights are not zero in double precision"
-        show(title, table_rows(f"{side}x{side}", matrix, 10, gr.Potts(), repeats, dense=True))
+        show(title, HEADER, table_rows(f"{side}x{side}", matrix, 10, gr.Potts(), repeats, dense=True))
 
 
 def equal(quick: bool) -> None:
@@ -301,7 +295,7 @@ def equal(quick: bool) -> None:
     for beta in (1.0, 8.0) if quick else (0.5, 1.0, 2.0, 8.0):
         matrix = complete(n, lambda rng, count, beta=beta: beta / n)
         rows += table_rows(f"β={beta:g}", matrix, 10, gr.Potts(), 3 if n > 5000 else 11, dense=True)
-    show(f"equal: fully connected Potts, n={n}, q=10, w = β/n", rows)
+    show(f"equal: fully connected Potts, n={n}, q=10, w = β/n", HEADER, rows)
 
 
 def normal(quick: bool) -> None:
@@ -311,7 +305,7 @@ def normal(quick: bool) -> None:
         scale = beta / math.sqrt(n)
         matrix = complete(n, lambda rng, count, scale=scale: rng.normal(0.0, scale, count))
         rows += table_rows(f"β={beta:g}", matrix, 10, gr.Potts(), 3 if n > 5000 else 11, dense=True)
-    show(f"normal: fully connected Potts, n={n}, q=10, w ~ N(0, β²/n)", rows)
+    show(f"normal: fully connected Potts, n={n}, q=10, w ~ N(0, β²/n)", HEADER, rows)
 
 
 def sizes(quick: bool) -> None:
@@ -320,7 +314,7 @@ def sizes(quick: bool) -> None:
     for n in (100, 1000) if quick else (30, 100, 300, 1000, 3000):
         matrix = complete(n, lambda rng, count, n=n: 2.0 / n)
         rows += table_rows(f"n={n}", matrix, 10, gr.Potts(), 11, dense=True)
-    show("sizes: fully connected Potts, q=10, w = 2/n", rows)
+    show("sizes: fully connected Potts, q=10, w = 2/n", HEADER, rows)
 
 
 def user(quick: bool) -> None:
@@ -330,7 +324,7 @@ def user(quick: bool) -> None:
         matrix = complete(n, lambda rng, count, beta=beta: rng.uniform(0.0, beta / n, count))
         potential = gr.Pairwise(costly, lambda w: (np.zeros_like(w), np.log1p(w)))
         rows += table_rows(f"β={beta:g}", matrix, 10, potential, 3, dense=False)
-    show(f"user: log(1 + w exp(-|a - b|/2)), n={n}, q=10, w ~ U(0, β/n)", rows)
+    show(f"user: log(1 + w exp(-|a - b|/2)), n={n}, q=10, w ~ U(0, β/n)", HEADER, rows)
 
 
 def law(quick: bool) -> None:
@@ -377,16 +371,5 @@ def spread(chains: Floats) -> Floats:
 SECTIONS = {"law": law, "lattice": lattice, "equal": equal, "normal": normal, "sizes": sizes, "user": user}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes, about a minute")
-    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS))
-    arguments = parser.parse_args()
-    started = time.perf_counter()
-    for name in arguments.only:
-        SECTIONS[name](arguments.quick)
-    print(f"\n{time.perf_counter() - started:.0f} s in all")
-
-
 if __name__ == "__main__":
-    main()
+    run_sections(__doc__.splitlines()[0], SECTIONS)

@@ -1,5 +1,6 @@
 """Metropolis-Hastings: accept x' if p(x') q(x | x') ∏ f_n(x') > u p(x) q(x' | x) ∏ f_n(x)."""
 
+import functools
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -98,10 +99,13 @@ class Metropolis(Kernel[Position]):
             self.likelihood, self.log_prior, self.solver
         )
 
+    @functools.cached_property
+    def _pools(self) -> dict[int, Pool[CompiledWalk]]:
+        return {}
+
     def _walks(self, dimension: int) -> Pool[CompiledWalk]:
         # One for each thread: the points that are compared lie in the walk.
-        pools: dict[int, Pool[CompiledWalk]] = self.__dict__.setdefault("_pools", {})
-        return pools.setdefault(dimension, Pool(lambda: self._walk(dimension)))
+        return self._pools.setdefault(dimension, Pool(lambda: self._walk(dimension)))
 
     def _walk(self, dimension: int) -> CompiledWalk:
         likelihood: Any = self.likelihood
