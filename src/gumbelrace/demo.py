@@ -43,7 +43,7 @@ The first run compiles the solvers (up to a minute); later runs use the cache.
 """
 EXPLANATION = """
 read: share of the factors read by a draw; errors: draws unlike the exact ones;
-speed-up: over an exact scan timed in turns with it; error bound: proved, or assumed."""
+speed-up: over an exact scan, in turns with it; error bound: proved or assumed."""
 COLUMNS = "{:<17}{:>9}{:>16}{:>13}{:>11}  {:<12}"
 HEADER = COLUMNS.format("solver", "read", "errors", "µs a draw", "speed-up", "error bound").rstrip()
 INTERRUPTED = 130  # what a shell reports after Ctrl-C
