@@ -1,6 +1,6 @@
 """Draws docs/race.svg, the picture of the README: one race, and what it reads against an exact scan.
 
-Run from anywhere: python docs/picture.py (needs matplotlib: pip install "gumbelrace[plot]").
+Run from anywhere: python docs/picture.py (needs matplotlib: pip install "gumbelrace[cli]").
 """
 
 from pathlib import Path

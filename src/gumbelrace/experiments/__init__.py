@@ -1,0 +1,1 @@
+"""The paper's experiments: each gives records, which the report shows."""

@@ -1,0 +1,57 @@
+"""What experiments hand over to a report: plain rows that a table or a file can hold."""
+
+from typing import NamedTuple
+
+from gumbelrace.audit import clopper_pearson
+
+
+class Problem(NamedTuple):
+    """A distribution of section 5.1: D arms, the shape of their rewards, and their deviation σ."""
+
+    arms: int
+    shape: str
+    scale: float
+
+
+class Record(NamedTuple):
+    """What one solver did on one problem at one δ."""
+
+    arms: int
+    shape: str
+    scale: float
+    solver: str
+    delta: float
+    draws: int
+    errors: int
+    read: float  # share of the rewards
+    seconds: float  # processor time a draw
+    scan_seconds: float  # of an exact scan, measured in turns with it
+
+    @property
+    def problem(self) -> Problem:
+        """The problem that was solved."""
+        return Problem(self.arms, self.shape, self.scale)
+
+    @property
+    def error(self) -> float:
+        """Share of the draws that were wrong."""
+        return self.errors / self.draws
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Clopper-Pearson interval of the error, 95%."""
+        return clopper_pearson(self.errors, self.draws, 0.95)
+
+    @property
+    def speed_up(self) -> float:
+        """Time of an exact scan over that of a draw."""
+        return self.scan_seconds / self.seconds
+
+
+class Claim(NamedTuple):
+    """A statement of the paper, what we found, and whether it held (None: it cannot be said)."""
+
+    paper: str
+    ours: str
+    held: bool | None
+    why: str = ""
