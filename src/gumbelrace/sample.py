@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -126,9 +127,12 @@ def sample(
     return _draws(population, solver.promise, found, single=size is None)
 
 
+AnyPopulation = TypeVar("AnyPopulation", bound=Population)
+
+
 def batches(
-    population: Population, count: int, every: int | None, rng: np.random.Generator
-) -> Iterator[tuple[Population, int]]:
+    population: AnyPopulation, count: int, every: int | None, rng: np.random.Generator
+) -> Iterator[tuple[AnyPopulation, int]]:
     """Cut `count` draws into batches, each with the population in the order that it shall have."""
     every = None if every is None else checked_count(every, "reshuffle_every")
     done, held = 0, max(1, HELD // population.arms)

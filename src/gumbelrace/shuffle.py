@@ -219,43 +219,72 @@ def in_given_order(size: int) -> Rows:
 
 
 class Streams(NamedTuple):
-    """A random order of single rows for each arm, independent of the other arms' (see `Stream`)."""
+    """A random order of rows for each arm, independent of the other arms' (see `Stream`)."""
 
-    starts: NDArray[np.int64]  # arm i has the entries from starts[i] to starts[i + 1]
-    rows: NDArray[np.int32]
+    block: int
+    order: NDArray[np.int32]
+    sizes: NDArray[np.int64]
+    starts: NDArray[np.int64]  # arm i has the blocks from starts[i] to starts[i + 1]
+    blocks: NDArray[np.int32]
     swaps: NDArray[np.int32]
-    taken: NDArray[np.int64]
+    cursor: NDArray[np.int64]  # for each arm as in `Stream`
 
 
 @part
 def take_from(streams: Streams, bits: Bits, arm: int, rows: NDArray[np.int64], count: int) -> None:
     """Put the next `count` rows of the random order of `arm` into `rows`."""
-    stop = streams.starts[arm + 1]
-    for i in range(count):
-        k = streams.starts[arm] + streams.taken[arm]
-        other = k + below(bits, stop - k)
-        streams.rows[k], streams.rows[other] = streams.rows[other], streams.rows[k]
-        streams.swaps[k] = other
-        streams.taken[arm] += 1
-        rows[i] = streams.rows[k]
+    cursor, order, filled = streams.cursor, streams.order, 0
+    while filled < count:
+        if cursor[arm, NEXT] == cursor[arm, END]:
+            _open_block_of(streams, bits, arm)
+        first = cursor[arm, NEXT]
+        run = min(count - filled, cursor[arm, END] - first)
+        for i in range(run):
+            rows[filled + i] = order[first + i] if len(order) else first + i
+        cursor[arm, NEXT] += run
+        filled += run
+
+
+@part
+def _open_block_of(streams: Streams, bits: Bits, arm: int) -> None:
+    cursor, blocks = streams.cursor, streams.blocks
+    k = streams.starts[arm] + cursor[arm, TAKEN]
+    other = k + below(bits, streams.starts[arm + 1] - k)
+    blocks[k], blocks[other] = blocks[other], blocks[k]
+    streams.swaps[k] = other
+    cursor[arm, TAKEN] += 1
+    cursor[arm, NEXT] = np.int64(blocks[k]) * streams.block
+    cursor[arm, END] = min(cursor[arm, NEXT] + streams.block, streams.sizes[arm])
 
 
 @part
 def rewind_all(streams: Streams) -> None:
     """Undo every swap of every arm."""
-    for arm in range(len(streams.taken)):
+    cursor, blocks = streams.cursor, streams.blocks
+    for arm in range(len(cursor)):
         first = streams.starts[arm]
-        for k in range(first + streams.taken[arm] - 1, first - 1, -1):
+        for k in range(first + cursor[arm, TAKEN] - 1, first - 1, -1):
             other = streams.swaps[k]
-            streams.rows[k], streams.rows[other] = streams.rows[other], streams.rows[k]
-        streams.taken[arm] = 0
+            blocks[k], blocks[other] = blocks[other], blocks[k]
+        cursor[arm, TAKEN] = cursor[arm, NEXT] = cursor[arm, END] = 0
 
 
 class SeparateRows:
-    """Random orders of the rows of each arm, and the streams that read them."""
+    """Random orders of the rows of each arm, and the streams that read them.
 
-    def __init__(self, sizes: NDArray[np.int64]) -> None:
-        self.starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    Parameters
+    ----------
+    sizes : ndarray of int64
+        Number of rows of each arm.
+    shared : Rows, optional
+        The rows that all arms share, shuffled: each arm reads their blocks in an order of its own.
+    """
+
+    def __init__(self, sizes: NDArray[np.int64], shared: Rows | None = None) -> None:
+        self.block = 1 if shared is None else shared.block
+        self.order = np.empty(0, np.int32) if shared is None else shared.order
+        self.sizes = sizes
+        self.starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(-(-sizes // self.block))])
         self._pool = Pool(self._new_streams)
 
     def streams(self) -> AbstractContextManager[Streams]:
@@ -264,9 +293,10 @@ class SeparateRows:
 
     def _new_streams(self) -> Streams:
         total = int(self.starts[-1])
-        index = np.empty(total, np.int32)
+        blocks = np.empty(total, np.int32)
         for first, last in pairwise(self.starts):
-            index[first:last] = np.arange(last - first)
+            blocks[first:last] = np.arange(last - first)
+        cursor = np.zeros((len(self.sizes), 3), np.int64)
         return Streams(
-            self.starts, index, np.empty(total, np.int32), np.zeros(len(self.starts) - 1, np.int64)
+            self.block, self.order, self.sizes, self.starts, blocks, np.empty(total, np.int32), cursor
         )

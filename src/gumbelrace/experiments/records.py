@@ -55,3 +55,14 @@ class Claim(NamedTuple):
     ours: str
     held: bool | None
     why: str = ""
+
+
+class Broken(NamedTuple):
+    """What one solver did on arms that tie but for a hair."""
+
+    case: str
+    solver: str
+    delta: float
+    draws: int
+    errors: int
+    read: float  # share of the rewards

@@ -184,8 +184,11 @@ class Population(ABC):
     def streams(self) -> AbstractContextManager[Streams]:
         """Lend a random order of rows for each arm, independent of the other arms'."""
         if self._separate is None:
-            self._separate = SeparateRows(self.sizes)
+            self._separate = self._separate_rows()
         return self._separate.streams()
+
+    def _separate_rows(self) -> SeparateRows:
+        return SeparateRows(self.sizes)
 
     @contextmanager
     def source(self, need_range: bool = False) -> Iterator[Source]:
@@ -247,6 +250,9 @@ class SharedPopulation(Population):
     def size(self) -> int:
         """Number of rows, N."""
         return self.rows.size
+
+    def _separate_rows(self) -> SeparateRows:
+        return SeparateRows(self.sizes, self.rows)
 
 
 def unlimited(arms: int) -> Range:

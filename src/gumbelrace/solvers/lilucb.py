@@ -1,8 +1,9 @@
 """Adapted lil'UCB (paper, section 3.2): read one reward at a time of the arm that may be the best.
 
 Three things differ from lil'UCB: every arm's rewards are read without replacement, in an order
-independent of the other arms'; an arm read to its end has an exact mean and no radius; and the
-algorithm stops when such an arm has the highest bound.
+independent of the other arms' (of a large population, an order of blocks of rows that were shuffled
+once); an arm read to its end has an exact mean and no radius; and the algorithm stops when such an
+arm has the highest bound.
 
 Arms may have different numbers of rewards: what is compared is N_i times the mean, plus the offset.
 """
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.bounds.lil import Lil, guaranteed, heuristic, radius
-from gumbelrace.jit import Bits, bits_of, kernel, part
+from gumbelrace.jit import Bits, bits_of, kernel, maker, part
 from gumbelrace.population.base import (
     CODE,
     FINE,
@@ -28,6 +29,11 @@ from gumbelrace.shuffle import Streams, rewind_all, take_from
 from gumbelrace.solvers.base import Promise, Solver, check_delta, part_of, parts
 from gumbelrace.solvers.engine import Results
 
+# Rows of an arm are drawn so many at a time: the memory that one waits for is fetched for all.
+AHEAD = 16
+# Radii are computed once for all arms and draws, as long as so many hold them.
+REMEMBERED = 2**17
+
 
 class Pulls(NamedTuple):
     """Arms as a heap with the highest bound on top, and what was read of each."""
@@ -35,6 +41,9 @@ class Pulls(NamedTuple):
     heap: NDArray[np.int64]
     highest: Floats  # upper confidence bound of each arm's sum
     sums: Floats
+    taken: NDArray[np.int64]  # rewards read
+    ahead: NDArray[np.int64]  # the next rows of each arm
+    radii: Floats  # after so many rewards; 0 where not computed yet
     rows: NDArray[np.int64]
     arm: NDArray[np.int64]
     reward: Floats
@@ -52,22 +61,20 @@ def solve_lil(
     results: Results,
 ) -> None:
     """Find the best arm once for each row of `offsets`."""
-    d = source.arms
-    ints, reward = np.empty((2, 1), np.int64), np.empty((d, 1))
-    pulls = Pulls(np.empty(d, np.int64), np.empty(d), np.empty(d), ints[0], ints[1], reward)
+    pulls = new_pulls(source.arms, min(sizes.max() + 1, REMEMBERED))
     for draw in range(len(offsets)):
         arms = enter(pulls, source, offsets[draw])
         total, pulled = 0, 0
         while arms > 1:
             arm = pulls.heap[0]
-            taken = streams.taken[arm]
+            taken = pulls.taken[arm]
             if pulled == arms and decided(pulls, lil, arm, taken, sizes[arm], total):
                 break
-            if taken < sizes[arm] and not pull(pulls, source, streams, bits, arm):
+            if taken < sizes[arm] and not pull(pulls, source, streams, bits, arm, sizes[arm]):
                 return
             pulled += taken == 0
-            total += streams.taken[arm] - taken
-            update(pulls, lil, scale, streams.taken[arm], sizes[arm], offsets[draw, arm], arm)
+            total += pulls.taken[arm] - taken
+            update(pulls, lil, scale, sizes[arm], offsets[draw, arm], arm)
             sift_down(pulls, arms)
         arm = pulls.heap[0]
         if arms == 0 or pulls.highest[arm] == -np.inf:
@@ -75,8 +82,24 @@ def solve_lil(
             return
         results.arms[draw], results.evaluations[draw] = arm, total
         results.looks[draw] = total
-        results.exhausted[draw] = arms > 1 and streams.taken[arm] == sizes[arm]
+        results.exhausted[draw] = arms > 1 and pulls.taken[arm] == sizes[arm]
         rewind_all(streams)
+
+
+@maker
+def new_pulls(arms: int, radii: int) -> Pulls:
+    """Make room for what is known of the arms."""
+    return Pulls(
+        np.empty(arms, np.int64),
+        np.empty(arms),
+        np.empty(arms),
+        np.empty(arms, np.int64),
+        np.empty((arms, AHEAD), np.int64),
+        np.zeros(radii),
+        np.empty(AHEAD, np.int64),
+        np.empty(1, np.int64),
+        np.empty((arms, 1)),
+    )
 
 
 @part
@@ -89,6 +112,7 @@ def enter(pulls: Pulls, source: Source, offset: Floats) -> int:
         if offset[arm] > -np.inf and not impossible:
             # Arms that were never read come first.
             pulls.heap[arms], pulls.sums[arm], pulls.highest[arm] = arm, 0.0, np.inf
+            pulls.taken[arm] = 0
             arms += 1
     return arms
 
@@ -102,27 +126,51 @@ def decided(pulls: Pulls, lil: Lil, arm: int, taken: int, size: int, total: int)
 
 
 @part
-def pull(pulls: Pulls, source: Source, streams: Streams, bits: Bits, arm: int) -> bool:
+def pull(pulls: Pulls, source: Source, streams: Streams, bits: Bits, arm: int, size: int) -> bool:
     """Read one more reward of an arm."""
-    take_from(streams, bits, arm, pulls.rows, 1)
+    at = pulls.taken[arm] % AHEAD
+    if at == 0:
+        draw_ahead(pulls, streams, bits, arm, size)
+    row = pulls.ahead[arm, at]
     if len(source.direct):
-        pulls.sums[arm] += source.direct[arm, pulls.rows[0]]
-        return True
-    pulls.arm[0] = arm
-    if read(source, pulls.rows, 1, pulls.arm, 1, pulls.reward, 0) == 0:
-        return False
-    pulls.sums[arm] += pulls.reward[arm, 0]
+        pulls.sums[arm] += source.direct[arm, row]
+    else:
+        pulls.rows[0], pulls.arm[0] = row, arm
+        if read(source, pulls.rows, 1, pulls.arm, 1, pulls.reward, 0) == 0:
+            return False
+        pulls.sums[arm] += pulls.reward[arm, 0]
+    pulls.taken[arm] += 1
     return True
 
 
 @part
-def update(pulls: Pulls, lil: Lil, scale: float, taken: int, size: int, offset: float, arm: int) -> None:
+def draw_ahead(pulls: Pulls, streams: Streams, bits: Bits, arm: int, size: int) -> None:
+    """Draw the next rows of an arm."""
+    count = min(AHEAD, size - pulls.taken[arm])
+    take_from(streams, bits, arm, pulls.rows, count)
+    for i in range(count):
+        pulls.ahead[arm, i] = pulls.rows[i]
+
+
+@part
+def update(pulls: Pulls, lil: Lil, scale: float, size: int, offset: float, arm: int) -> None:
     """Bring the upper bound of an arm's sum up to date."""
+    taken = pulls.taken[arm]
     if taken == size or pulls.sums[arm] == -np.inf:
         pulls.highest[arm] = pulls.sums[arm] + offset
     else:
         mean = pulls.sums[arm] / taken
-        pulls.highest[arm] = size * mean + offset + radius(lil, scale, taken)
+        pulls.highest[arm] = size * mean + offset + remembered(pulls.radii, lil, scale, taken)
+
+
+@part
+def remembered(radii: Floats, lil: Lil, scale: float, taken: int) -> float:
+    """Give the radius after `taken` rewards; its logarithms cost more than the rest of a pull."""
+    if taken >= len(radii):
+        return radius(lil, scale, taken)
+    if radii[taken] == 0.0:
+        radii[taken] = radius(lil, scale, taken)
+    return radii[taken]
 
 
 @part

@@ -1,0 +1,206 @@
+"""The synthetic study: every solver on every problem at every δ, in threads, one point after the other.
+
+A point is the same whatever ran before it, so a study that goes on from its store ends as one that
+was never stopped (but for the times it measured).
+"""
+
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+
+from gumbelrace.audit import wrong
+from gumbelrace.experiments.records import Problem, Record
+from gumbelrace.experiments.store import Store
+from gumbelrace.experiments.synthetic import (
+    ARMS,
+    DELTAS,
+    SCALES,
+    SHAPES,
+    SIZE,
+    SOLVERS,
+    AsPrinted,
+    Prepared,
+    Problems,
+)
+from gumbelrace.population.base import Floats
+from gumbelrace.sample import batches, gumbels
+from gumbelrace.solvers.base import Solver
+from gumbelrace.solvers.exact import Exact
+
+# Draws of one order of the rows share it; so many are made before the rows are shuffled anew.
+RESHUFFLE = 1000
+# When this many draws have read all there is, they are exact scans, and so will be the others.
+ENOUGH_SCANS = 500
+# lil'UCB reads one reward at a time, some fifty times slower than a scan: a point of it ends here.
+MOST_PULLS = 1_000_000_000
+SCAN_REWARDS, SCANS = 10_000_000, 5
+
+
+class Point(NamedTuple):
+    """One mark of a figure."""
+
+    problem: Problem
+    solver: str
+    delta: float
+
+    @property
+    def key(self) -> str:
+        """Name in the store."""
+        arms, shape, scale = self.problem
+        return f"{arms} {shape} {scale:g} {self.solver} {self.delta:g}"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is run.
+
+    Attributes
+    ----------
+    draws : int
+        Draws a point.
+    seed : int
+        Seed of the rewards and of all draws.
+    size : int
+        Number of rewards of each arm, N.
+    """
+
+    draws: int
+    seed: int = 0
+    size: int = SIZE
+
+
+def points() -> Iterator[Point]:
+    """Give every point of the paper's figures; those of a problem follow each other."""
+    for arms in reversed(ARMS):
+        for scale in SCALES:
+            for shape in SHAPES:
+                for solver in SOLVERS:
+                    for delta in DELTAS[arms]:
+                        yield Point(Problem(arms, shape, scale), solver, delta)
+
+
+def expected_cost(point: Point) -> float:
+    """Give a rough cost of a point, for the time left: only ratios count."""
+    slowness = {"lil'UCB": 10.0, "Racing-EBS": 2.0, "Racing-EBS, marginal": 2.0}.get(point.solver, 1.0)
+    return point.problem.arms * (slowness * {0.1: 1.0, 1e-4: 0.1, 1e-5: 0.02}[point.problem.scale] + 0.01)
+
+
+def run(
+    settings: Settings,
+    store: Store,
+    jobs: int,
+    finished: Callable[[Point], None] = lambda point: None,
+) -> list[Record]:
+    """Run what the store does not hold yet; return the records of all points, in their order.
+
+    Parameters
+    ----------
+    settings : Settings
+        What to run.
+    store : Store
+        Holds finished points.
+    jobs : int
+        Threads.
+    finished : callable
+        Called with each point that is done, or was before.
+    """
+    problems, stop = Problems(settings.seed, settings.size, kept=jobs), threading.Event()
+    with ThreadPoolExecutor(jobs) as pool:
+        futures: dict[Future[Record], Point] = {}
+        for point in points():
+            if point.key in store.rows:
+                finished(point)
+            else:
+                futures[pool.submit(measured, point, problems, settings, stop)] = point
+        try:
+            for future in as_completed(futures):
+                store.add(futures[future].key, future.result())
+                finished(futures[future])
+        finally:  # also after Ctrl-C: what is under way ends with its batch
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+    return [Record(*store.rows[point.key]) for point in points()]
+
+
+def measured(point: Point, problems: Problems, settings: Settings, stop: threading.Event) -> Record:
+    """Make the draws of a point and compare them with exact ones."""
+    prepared, solver = problems(point.problem), SOLVERS[point.solver](point.delta)
+    rng = np.random.default_rng([settings.seed, zlib.crc32(point.key.encode())])
+    tally = Tally()
+    for population, count in _batches(prepared, settings.draws, rng):
+        if stop.is_set():
+            raise Stopped
+        if tally.draws == 0:
+            solver.best(population, None, rng)  # compiles
+        tally.add(population, solver, prepared.sums, count, rng)
+        if tally.is_enough(population.rewards, point.solver):
+            break
+    return tally.record(point, population.rewards)
+
+
+class Stopped(Exception):
+    """The study was stopped before the point was done."""
+
+
+class Tally:
+    """Counts what draws did."""
+
+    def __init__(self) -> None:
+        self.draws = self.errors = self.read = 0
+        self.seconds, self.scans = 0.0, list[float]()
+
+    def add(
+        self, population: AsPrinted, solver: Solver, sums: Floats, draws: int, rng: np.random.Generator
+    ) -> None:
+        """Make draws and check them; time some exact scans between them."""
+        offsets = gumbels(np.zeros(population.arms), draws, rng)
+        if len(self.scans) < SCANS:
+            self.scans.append(_scan_seconds(population))
+        started = time.thread_time()
+        found = solver.best_each(population, offsets, rng)
+        self.seconds += time.thread_time() - started
+        self.draws += draws
+        self.errors += wrong(found.arms, sums + offsets)
+        self.read += int(found.evaluations.sum())
+
+    def is_enough(self, rewards: int, solver: str) -> bool:
+        """Whether more draws would say nothing new, or cost too much."""
+        only_scans = self.read == self.draws * rewards and self.draws >= ENOUGH_SCANS
+        return only_scans or (solver == "lil'UCB" and self.read >= MOST_PULLS)
+
+    def record(self, point: Point, rewards: int) -> Record:
+        """Sum up."""
+        return Record(
+            *point.problem,
+            point.solver,
+            point.delta,
+            self.draws,
+            self.errors,
+            self.read / (self.draws * rewards),
+            self.seconds / self.draws,
+            median(self.scans),
+        )
+
+
+def _batches(prepared: Prepared, draws: int, rng: np.random.Generator) -> Iterator[tuple[AsPrinted, int]]:
+    """Cut the draws into pieces short enough to stop between them."""
+    most = max(10, 1000 // prepared.population.arms)
+    for population, part in batches(prepared.population, draws, RESHUFFLE, rng):
+        for done in range(0, part, most):
+            yield population, min(most, part - done)
+
+
+def _scan_seconds(population: AsPrinted) -> float:
+    """Time an exact draw."""
+    draws = max(1, SCAN_REWARDS // population.rewards)
+    offsets, rng = np.zeros((draws, population.arms)), np.random.default_rng(0)
+    started = time.thread_time()
+    Exact().best_each(population, offsets, rng)
+    return (time.thread_time() - started) / draws
