@@ -69,21 +69,31 @@ class Settings:
         Seed of the rewards and of all draws.
     size : int
         Number of rewards of each arm, N.
+    arms : tuple of int
+        Numbers of arms, D.
     """
 
     draws: int
     seed: int = 0
     size: int = SIZE
+    arms: tuple[int, ...] = ARMS
 
+    @property
+    def identity(self) -> dict[str, int]:
+        """What two studies must have in common to share points."""
+        return {"draws": self.draws, "seed": self.seed, "size": self.size}
 
-def points() -> Iterator[Point]:
-    """Give every point of the paper's figures; those of a problem follow each other."""
-    for arms in reversed(ARMS):
-        for scale in SCALES:
-            for shape in SHAPES:
-                for solver in SOLVERS:
-                    for delta in DELTAS[arms]:
-                        yield Point(Problem(arms, shape, scale), solver, delta)
+    @property
+    def points(self) -> list[Point]:
+        """Every point of the paper's figures; those of a problem follow each other."""
+        return [
+            Point(Problem(arms, shape, scale), solver, delta)
+            for arms in reversed(self.arms)
+            for scale in SCALES
+            for shape in SHAPES
+            for solver in SOLVERS
+            for delta in DELTAS[arms]
+        ]
 
 
 def expected_cost(point: Point) -> float:
@@ -114,7 +124,7 @@ def run(
     problems, stop = Problems(settings.seed, settings.size, kept=jobs), threading.Event()
     with ThreadPoolExecutor(jobs) as pool:
         futures: dict[Future[Record], Point] = {}
-        for point in points():
+        for point in settings.points:
             if point.key in store.rows:
                 finished(point)
             else:
@@ -126,7 +136,7 @@ def run(
         finally:  # also after Ctrl-C: what is under way ends with its batch
             stop.set()
             pool.shutdown(cancel_futures=True)
-    return [Record(*store.rows[point.key]) for point in points()]
+    return [Record(*store.rows[point.key]) for point in settings.points]
 
 
 def measured(point: Point, problems: Problems, settings: Settings, stop: threading.Event) -> Record:
