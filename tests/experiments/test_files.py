@@ -1,0 +1,40 @@
+"""Rows that are written can be read again by others."""
+
+import csv
+
+import pytest
+
+from gumbelrace.experiments.files import write_rows
+from gumbelrace.experiments.records import Claim, Problem
+
+ROWS = [Problem(2, "normal", 0.1), Problem(10, "log,normal", 1 / 3)]
+
+
+def test_csv(tmp_path):
+    write_rows(tmp_path, "problems", ROWS)
+    with open(tmp_path / "problems.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [Problem(int(r["arms"]), r["shape"], float(r["scale"])) for r in rows] == ROWS
+
+
+def test_parquet(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert write_rows(tmp_path, "problems", ROWS) == ["problems.csv", "problems.parquet"]
+    read = parquet.read_table(tmp_path / "problems.parquet").to_pylist()
+    assert [Problem(**row) for row in read] == ROWS
+    write_rows(tmp_path, "claims", [Claim("σ", "δ", None), Claim("a", "b", True, "c")])
+    assert parquet.read_table(tmp_path / "claims.parquet").column("held").to_pylist() == [None, True]
+
+
+def test_without_pyarrow_there_is_csv_only(tmp_path, monkeypatch):
+    monkeypatch.setattr("gumbelrace.experiments.files.find_spec", lambda name: None)
+    assert write_rows(tmp_path, "problems", ROWS) == ["problems.csv"]
+    assert [path.name for path in tmp_path.iterdir()] == ["problems.csv"]
+
+
+def test_an_error_leaves_the_old_file(tmp_path):
+    write_rows(tmp_path, "problems", ROWS)
+    before = (tmp_path / "problems.csv").read_bytes()
+    with pytest.raises(UnicodeEncodeError):
+        write_rows(tmp_path, "problems", [Problem(2, "\ud800", 0.1)])
+    assert (tmp_path / "problems.csv").read_bytes() == before
