@@ -6,6 +6,7 @@ are log p(X). Every solver draws with the same Gumbel variables, and is checked 
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
@@ -14,9 +15,12 @@ import numpy as np
 from gumbelrace.audit import audit
 from gumbelrace.bounds.normal import Normal
 from gumbelrace.bounds.serfling import Serfling
+from gumbelrace.experiments.one_race import example_race
 from gumbelrace.models.synthetic import normalised
 from gumbelrace.population.base import Population
 from gumbelrace.population.table import table
+from gumbelrace.report.demo import demo_page
+from gumbelrace.report.page import write_page
 from gumbelrace.sample import sample
 from gumbelrace.solvers.base import Promise, Solver
 from gumbelrace.solvers.betting import Betting
@@ -46,7 +50,6 @@ read: share of the factors read by a draw; errors: draws unlike the exact ones;
 speed-up: over an exact scan, in turns with it; error bound: proved or assumed."""
 COLUMNS = "{:<17}{:>9}{:>16}{:>13}{:>11}  {:<12}"
 HEADER = COLUMNS.format("solver", "read", "errors", "µs a draw", "speed-up", "error bound").rstrip()
-INTERRUPTED = 130  # what a shell reports after Ctrl-C
 
 
 class Row(NamedTuple):
@@ -61,26 +64,28 @@ class Row(NamedTuple):
     promise: Promise
 
 
-def main(size: int = 200_000, arms: int = 10, draws: int = 2000) -> int:
-    """Print a table of all solvers on a built-in problem; return the exit status.
+def main(out: Path, size: int = 200_000, arms: int = 10, draws: int = 2000) -> None:
+    """Print a table of all solvers on a built-in problem, and write a page that shows it.
 
     Parameters
     ----------
+    out : Path
+        The page.
     size, arms : int
         Number of rows N and of arms D.
     draws : int
         Draws of the fast solvers; slow ones get fewer.
     """
     print(INTRODUCTION.format(arms=arms, size=size, scale=SCALE))
-    try:
-        print(f"{HEADER}\n{'-' * len(HEADER)}", flush=True)
-        for row in rows(problem(size, arms), draws):
-            print(line(row), flush=True)
-    except KeyboardInterrupt:
-        print("\nInterrupted; the lines above are complete.")
-        return INTERRUPTED
+    print(f"{HEADER}\n{'-' * len(HEADER)}", flush=True)
+    found = []
+    for row in rows(problem(size, arms), draws):
+        print(line(row), flush=True)
+        found.append(row)
     print(EXPLANATION)
-    return 0
+    facts = {"States": str(arms), "Factors of each": f"{size:,}", "Standard deviation σ": f"{SCALE:g}"}
+    write_page(out, demo_page(found, example_race(), facts))
+    print(f"\nThe same with a race to watch: {out}")
 
 
 def problem(size: int, arms: int) -> Population:

@@ -97,11 +97,16 @@ def test_draws_that_read_everything_are_not_repeated(monkeypatch):
 
 
 def test_lil_ucb_ends_when_it_has_read_enough(monkeypatch):
-    monkeypatch.setattr(study, "MOST_PULLS", 100_000)
+    monkeypatch.setattr(study, "PULLS_A_DRAW", 50)
     settings, problems = Settings(1000, 0, 2000), synthetic.Problems(0, 2000)
-    for solver, draws in (("lil'UCB", 300), ("Racing-Normal", 1000)):
-        point = Point(Problem(10, "normal", 1e-4), solver, 0.1)
-        assert study.measured(point, problems, settings, threading.Event()).draws <= draws
+    slow, other = (
+        study.measured(
+            Point(Problem(10, "normal", 1e-4), solver, 0.1), problems, settings, threading.Event()
+        )
+        for solver in ("lil'UCB", "Racing-Normal")
+    )
+    assert (slow.draws - study.SLOW_BATCH) * slow.read * 20_000 < 50_000 <= slow.draws * slow.read * 20_000
+    assert other.draws == 1000
 
 
 def test_rewards_have_the_sums_and_the_scale():

@@ -37,9 +37,10 @@ from gumbelrace.solvers.exact import Exact
 # Draws of one order of the rows share it; so many are made before the rows are shuffled anew.
 RESHUFFLE = 1000
 # When this many draws have read all there is, they are exact scans, and so will be the others.
-ENOUGH_SCANS = 500
-# lil'UCB reads one reward at a time, some fifty times slower than a scan: a point of it ends here.
-MOST_PULLS = 1_000_000_000
+ENOUGH_SCANS = 300
+# lil'UCB reads one reward at a time, some fifty times slower than a scan. A point of it ends when it has
+# read so many times the draws wanted, in batches of a few draws.
+SLOW, PULLS_A_DRAW, SLOW_BATCH = "lil'UCB", 30_000, 10
 SCAN_REWARDS, SCANS = 10_000_000, 5
 
 
@@ -98,8 +99,11 @@ class Settings:
 
 def expected_cost(point: Point) -> float:
     """Give a rough cost of a point, for the time left: only ratios count."""
-    slowness = {"lil'UCB": 10.0, "Racing-EBS": 2.0, "Racing-EBS, marginal": 2.0}.get(point.solver, 1.0)
-    return point.problem.arms * (slowness * {0.1: 1.0, 1e-4: 0.1, 1e-5: 0.02}[point.problem.scale] + 0.01)
+    if point.solver == SLOW:
+        return 20.0
+    most_read = 4.0 if point.solver.startswith("Racing-EBS") else 1.0
+    share = {0.1: 1.0, 1e-4: 0.1 * most_read, 1e-5: 0.02 * most_read}[point.problem.scale]
+    return 0.1 + point.problem.arms * share
 
 
 def run(
@@ -144,13 +148,15 @@ def measured(point: Point, problems: Problems, settings: Settings, stop: threadi
     prepared, solver = problems(point.problem), SOLVERS[point.solver](point.delta)
     rng = np.random.default_rng([settings.seed, zlib.crc32(point.key.encode())])
     tally = Tally()
-    for population, count in _batches(prepared, settings.draws, rng):
+    batch = SLOW_BATCH if point.solver == SLOW else max(10, 1000 // point.problem.arms)
+    for population, count in _batches(prepared, settings.draws, batch, rng):
         if stop.is_set():
             raise Stopped
         if tally.draws == 0:
             solver.best(population, None, rng)  # compiles
         tally.add(population, solver, prepared.sums, count, rng)
-        if tally.is_enough(population.rewards, point.solver):
+        too_slow = point.solver == SLOW and tally.read >= settings.draws * PULLS_A_DRAW
+        if too_slow or tally.is_exact(population.rewards):
             break
     return tally.record(point, population.rewards)
 
@@ -180,10 +186,9 @@ class Tally:
         self.errors += wrong(found.arms, sums + offsets)
         self.read += int(found.evaluations.sum())
 
-    def is_enough(self, rewards: int, solver: str) -> bool:
-        """Whether more draws would say nothing new, or cost too much."""
-        only_scans = self.read == self.draws * rewards and self.draws >= ENOUGH_SCANS
-        return only_scans or (solver == "lil'UCB" and self.read >= MOST_PULLS)
+    def is_exact(self, rewards: int) -> bool:
+        """Whether the draws are exact scans, so that more would say nothing new."""
+        return self.draws >= ENOUGH_SCANS and self.read == self.draws * rewards
 
     def record(self, point: Point, rewards: int) -> Record:
         """Sum up."""
@@ -199,9 +204,10 @@ class Tally:
         )
 
 
-def _batches(prepared: Prepared, draws: int, rng: np.random.Generator) -> Iterator[tuple[AsPrinted, int]]:
+def _batches(
+    prepared: Prepared, draws: int, most: int, rng: np.random.Generator
+) -> Iterator[tuple[AsPrinted, int]]:
     """Cut the draws into pieces short enough to stop between them."""
-    most = max(10, 1000 // prepared.population.arms)
     for population, part in batches(prepared.population, draws, RESHUFFLE, rng):
         for done in range(0, part, most):
             yield population, min(most, part - done)

@@ -1,0 +1,80 @@
+"""All of section 5.1 and its appendices: a study's records, what they say, and what goes with them."""
+
+from collections.abc import Sequence
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from gumbelrace.experiments.bounds import bound_curves, compared_levels, unit_rewards
+from gumbelrace.experiments.breaking import broken
+from gumbelrace.experiments.claims import claims
+from gumbelrace.experiments.files import write_rows
+from gumbelrace.experiments.one_race import example_race
+from gumbelrace.experiments.records import DataFile, Record, SyntheticStudy
+from gumbelrace.experiments.study import ENOUGH_SCANS, PULLS_A_DRAW, Settings
+from gumbelrace.experiments.synthetic import probabilities
+
+CONTENTS = {
+    "records": "what every solver did at every point of the figures",
+    "claims": "the paper's statements, what was found, and whether they held",
+    "broken": "races in the cases made to break Racing-Normal",
+    "bounds": "the curves of Figure 1e",
+    "b_normal": "B_Normal as printed, and ours in both readings",
+}
+
+
+def whole_study(settings: Settings, records: Sequence[Record]) -> SyntheticStudy:
+    """Add to the records what is computed from them, and what needs no study.
+
+    Parameters
+    ----------
+    settings : Settings
+        What was run.
+    records : sequence of Record
+        What came of it.
+    """
+    hurt = list(broken(settings.draws, settings.seed))
+    return SyntheticStudy(
+        facts(settings, records),
+        probabilities(10).tolist(),
+        records,
+        claims(records, hurt, settings.seed),
+        hurt,
+        bound_curves(unit_rewards()),
+        compared_levels(),
+        example_race(),
+    )
+
+
+def facts(settings: Settings, records: Sequence[Record]) -> dict[str, str]:
+    """Say what was run."""
+    return {
+        "Rewards of each state": f"{settings.size:,}",
+        "Draws a point": f"{settings.draws:,}; a point of lil'UCB ends after "
+        f"{settings.draws * PULLS_A_DRAW:.0e} rewards, and one whose first {ENOUGH_SCANS} draws all read "
+        "everything ends there",
+        "Points": f"{len(records):,}, with {sum(r.draws for r in records):,} draws in all",
+        "Races": "as printed: none turns to an exact scan when that would be faster, as the library's do",
+        "p(X)": "a linear ramp, as the paper shows its own in a picture only",
+        "Seed": str(settings.seed),
+        "Processor time": f"{sum(r.seconds * r.draws for r in records) / 60:.0f} minutes of draws",
+        "Version": f"gumbelrace {version('gumbelrace')}, {date.today().isoformat()}",
+    }
+
+
+def write_data(folder: Path, study: SyntheticStudy) -> SyntheticStudy:
+    """Write everything that the page shows as tables; return the study with the list of these files."""
+    tables: dict[str, Sequence[Any]] = {
+        "records": study.records,
+        "claims": study.claims,
+        "broken": study.broken,
+        "bounds": study.bounds,
+        "b_normal": study.levels,
+    }
+    files = [
+        DataFile(written, CONTENTS[name])
+        for name, rows in tables.items()
+        for written in write_rows(folder, name, rows)
+    ]
+    return study._replace(files=files)
