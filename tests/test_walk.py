@@ -1,7 +1,5 @@
 """The Gaussian walk against the paper's table, two other methods and simulated sampling."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,19 +7,11 @@ from hypothesis import strategies as st
 from scipy.special import bdtr, bdtrc, ndtr, ndtri, owens_t
 
 from gumbelrace.errors import InvalidArgument
+from gumbelrace.experiments.bounds import printed_levels
 from gumbelrace.walk import b_normal, crossing_probability
 
 FALSE_ALARM = 1e-4
-TABLE = Path(__file__).parent / "data" / "b_normal_table.csv"
 READINGS = pytest.mark.parametrize("two_sided", [False, True], ids=["one-sided", "two-sided"])
-
-
-def printed_table():
-    """Return the table as printed: deltas, first fractions, and B of each pair."""
-    with TABLE.open() as lines:
-        fractions = np.array(next(lines).split(",")[1:], dtype=float)
-        rows = np.loadtxt(lines, delimiter=",")
-    return rows[:, 0], fractions, rows[:, 1:]
 
 
 def computed_table(deltas, fractions, two_sided):
@@ -70,7 +60,7 @@ def is_binomial(count, draws, p):
 
 def test_two_sided_reading_is_the_printed_table():
     """Claim: two-sided B is the paper's table within 0.003. Oracle: its 210 entries up to 0.37."""
-    deltas, fractions, printed = printed_table()
+    deltas, fractions, printed = printed_levels()
     assert printed.shape == (39, 6)
     kept = deltas <= 0.37
     computed = computed_table(deltas[kept], fractions, two_sided=True)
@@ -79,7 +69,7 @@ def test_two_sided_reading_is_the_printed_table():
 
 def test_one_sided_reading_is_not_the_printed_table():
     """Negative control: one-sided B misses every entry from 0.13 to 0.37 by more than 0.003."""
-    deltas, fractions, printed = printed_table()
+    deltas, fractions, printed = printed_levels()
     kept = (deltas >= 0.13) & (deltas <= 0.37)
     computed = computed_table(deltas[kept], fractions, two_sided=False)
     assert np.min(computed - printed[kept]) > 0.003
@@ -87,7 +77,7 @@ def test_one_sided_reading_is_not_the_printed_table():
 
 def test_readings_agree_for_small_delta():
     """Claim: up to delta = 0.05 one-sided B exceeds two-sided B by less than 0.004."""
-    deltas, fractions, _ = printed_table()
+    deltas, fractions, _ = printed_levels()
     small = deltas[deltas <= 0.05]
     excess = computed_table(small, fractions, False) - computed_table(small, fractions, True)
     assert np.all(excess > -1e-9)

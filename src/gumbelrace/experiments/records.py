@@ -1,8 +1,10 @@
 """What experiments hand over to a report: plain rows that a table or a file can hold."""
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gumbelrace.audit import clopper_pearson
+from gumbelrace.solvers.base import Outcome
 
 
 class Problem(NamedTuple):
@@ -58,7 +60,7 @@ class Claim(NamedTuple):
 
 
 class Broken(NamedTuple):
-    """What one solver did on arms that tie but for a hair."""
+    """What one solver did at one δ in a case made to break Racing-Normal."""
 
     case: str
     solver: str
@@ -66,3 +68,74 @@ class Broken(NamedTuple):
     draws: int
     errors: int
     read: float  # share of the rewards
+
+    @property
+    def error(self) -> float:
+        """Share of the draws that were wrong."""
+        return self.errors / self.draws
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Clopper-Pearson interval of the error, 95%."""
+        return clopper_pearson(self.errors, self.draws, 0.95)
+
+
+class BoundPoint(NamedTuple):
+    """G(T): how far apart two means must be for a solver to tell them apart after T rows."""
+
+    solver: str
+    rows: int
+    width: float  # in standard deviations of a reward
+
+
+class Level(NamedTuple):
+    """B_Normal at one δ and share of the first look: the paper's number and ours in both readings."""
+
+    delta: float
+    first_fraction: float
+    printed: float
+    two_sided: float
+    one_sided: float
+
+
+class Standing(NamedTuple):
+    """An arm at one look of a race: its sum less the leader's, estimated and bounded."""
+
+    look: int
+    rows: int
+    arm: int
+    estimate: float
+    low: float
+    high: float
+    alive: bool  # whether it is read again, or has won
+
+
+class WatchedRace(NamedTuple):
+    """One race as the engine ran it."""
+
+    size: int
+    arms: int
+    delta: float
+    standings: tuple[Standing, ...]
+    outcome: Outcome
+
+
+class DataFile(NamedTuple):
+    """A file that a study leaves beside its page, and what is in it."""
+
+    name: str
+    contents: str
+
+
+class SyntheticStudy(NamedTuple):
+    """All that the page of section 5.1 shows."""
+
+    facts: Mapping[str, str]  # what was run, in words: label -> value
+    probabilities: Sequence[float]  # p(X) of Figure 1a
+    records: Sequence[Record]
+    claims: Sequence[Claim]
+    broken: Sequence[Broken]
+    bounds: Sequence[BoundPoint]
+    levels: Sequence[Level]
+    race: WatchedRace
+    files: Sequence[DataFile] = ()

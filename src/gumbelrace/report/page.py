@@ -1,0 +1,180 @@
+"""A page: sections of text, tables and figures, written as one HTML file that needs nothing else."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from gumbelrace.chain.checkpoint import write_atomically
+from gumbelrace.errors import InvalidArgument
+from gumbelrace.report.colours import DARK, LIGHT
+from gumbelrace.report.packages import needed
+
+CODE = re.compile(r"`([^`]+)`")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph; what stands between backticks is set as code."""
+
+    kind: ClassVar[str] = "text"
+    text: str
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines to be typed."""
+
+    kind: ClassVar[str] = "code"
+    code: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """Head of a column; numbers are set to the right, with digits of equal width."""
+
+    title: str
+    is_number: bool = True
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A cell that says whether something is as hoped: "good", "bad" or "open"."""
+
+    text: str
+    tone: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of words and numbers. The first column names the row.
+
+    On a narrow screen it scrolls in its own box, or if `stacks`, each row becomes a list.
+    """
+
+    kind: ClassVar[str] = "table"
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str | Verdict]]
+    caption: str = ""
+    stacks: bool = False
+
+
+@dataclass(frozen=True)
+class Key:
+    """An entry of a legend: a line, a marker, or both."""
+
+    label: str
+    colour: str = "ink"
+    dashes: tuple[float, ...] | None = None  # of the line: () for a solid one, None for no line
+    marker: str = ""  # a letter of matplotlib's: x, o, s, v or .
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A drawing with its title."""
+
+    title: str
+    svg: str
+
+
+@dataclass(frozen=True)
+class Panels:
+    """A figure of panels in rows of `columns`, fewer on a narrow screen; `legend` is for all of them."""
+
+    kind: ClassVar[str] = "panels"
+    panels: Sequence[Panel]
+    columns: int = 1
+    caption: str = ""
+    legend: Sequence[Key] = ()
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files that lie beside the page: name -> what is in it."""
+
+    kind: ClassVar[str] = "files"
+    files: Mapping[str, str]
+
+
+Block = Text | Code | Table | Panels | Files
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page, with an entry in its table of contents."""
+
+    title: str
+    blocks: Sequence[Block]
+
+    @property
+    def anchor(self) -> str:
+        """Name of the section in an address."""
+        return re.sub(r"\W+", "-", self.title.lower()).strip("-")
+
+
+@dataclass(frozen=True)
+class Page:
+    """A title, what it is about, labelled facts, and sections."""
+
+    title: str
+    lead: str
+    facts: Mapping[str, str] = field(default_factory=dict)
+    sections: Sequence[Section] = ()
+
+
+def render(page: Page) -> str:
+    """Give a page as HTML.
+
+    Examples
+    --------
+    >>> text = render(Page("A < B", "Nothing to see.", sections=[Section("One", [Text("`x` is 1.")])]))
+    >>> "<title>A &lt; B</title>" in text, "<code>x</code> is 1." in text
+    (True, True)
+    """
+    anchors = [section.anchor for section in page.sections]
+    if len(set(anchors)) < len(anchors):
+        raise InvalidArgument(f"two sections have the same title: {anchors}; each needs one of its own")
+    template = _environment().get_template("page.html")
+    result: str = template.render(page=page, schemes={"light": LIGHT, "dark": DARK})
+    return result
+
+
+def write_page(path: str | os.PathLike[str], page: Page) -> None:
+    """Write a page; whoever reads `path` meanwhile finds the old page or the new one.
+
+    Parameters
+    ----------
+    path : path-like
+        The file to write; its folder must exist.
+    page : Page
+        What to write.
+    """
+    content = render(page).encode()
+    write_atomically(Path(path), lambda file: file.write(content))
+
+
+def _environment() -> Any:
+    jinja2 = needed("jinja2")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("gumbelrace.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["prose"] = _prose
+    environment.filters["drawing"] = needed("markupsafe").Markup
+    return environment
+
+
+def _prose(text: str) -> Any:
+    """Escape a text, and set what stands between backticks as code."""
+    markup = needed("markupsafe").Markup
+    return markup("").join(_spans(text, markup))
+
+
+def _spans(text: str, markup: Any) -> Iterator[Any]:
+    for number, span in enumerate(CODE.split(text)):
+        yield markup("<code>{}</code>").format(span) if number % 2 else span

@@ -1,0 +1,96 @@
+"""A study and a demo with made-up numbers, for pages to show."""
+
+from itertools import product
+
+from gumbelrace.demo import Row
+from gumbelrace.experiments.records import (
+    BoundPoint,
+    Broken,
+    Claim,
+    DataFile,
+    Level,
+    Record,
+    Standing,
+    SyntheticStudy,
+    WatchedRace,
+)
+from gumbelrace.solvers.base import Outcome, Promise
+
+DELTAS = (0.001, 0.003, 0.01, 0.03, 0.1)
+SHAPES = ("normal", "uniform", "lognormal")
+SCALES = (0.1, 1e-4, 1e-5)
+SOLVERS = (
+    "lil'UCB",
+    "Racing-EBS",
+    "Racing-EBS, marginal",
+    "Racing-Normal",
+    "Racing-Normal, marginal",
+    "Betting",
+)
+DRAWS = 10_000
+
+
+def record(arms, shape, scale, solver, delta):
+    """Make up a record: only Racing-Normal and Betting err, and what is read falls with σ and δ."""
+    errors = {"Racing-Normal": 0.7, "Betting": 0.1}.get(solver, 0.0) * delta * DRAWS
+    read = min(1.0, 30 * scale**0.5 * (0.1 + SOLVERS.index(solver)) / 5 * delta**-0.05)
+    seconds = 1e-6 * (2 + 1000 * read)
+    return Record(arms, shape, scale, solver, delta, DRAWS, round(errors), read, seconds, 4e-4)
+
+
+def records():
+    return [record(*setting) for setting in product((2, 10, 100), SHAPES, SCALES, SOLVERS, DELTAS)]
+
+
+def race():
+    """Make up a race of three arms: arm 0 out at the first look, arm 2 at the second."""
+    standings = (
+        Standing(0, 50, 0, -9.0, -12.0, -6.0, False),
+        Standing(0, 50, 1, 0.0, 0.0, 0.0, True),
+        Standing(0, 50, 2, -1.0, -4.0, 2.0, True),
+        Standing(1, 100, 1, 0.0, 0.0, 0.0, True),
+        Standing(1, 100, 2, -3.0, -5.0, -1.0, False),
+    )
+    return WatchedRace(1000, 3, 0.05, standings, Outcome(1, 250, 2, False))
+
+
+def study():
+    broken = [
+        Broken(case, solver, delta, DRAWS, errors, 0.1)
+        for case in ("skewed difference", "one outlier")
+        for solver, errors in (("Racing-Normal", 4000), ("Betting", 0))
+        for delta in DELTAS
+    ]
+    bounds = [
+        BoundPoint(solver, rows, 3 / rows**0.5)
+        for solver in ("lil'UCB", "Racing-EBS", "Racing-Normal", "Betting")
+        for rows in (10, 100, 1000, 10_000)
+    ]
+    levels = [
+        Level(delta, fraction, 4.0 - delta, 4.0 - delta, 4.1 - delta)
+        for delta in (1e-6, 1e-3, 0.49)
+        for fraction in (5e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2)
+    ]
+    return SyntheticStudy(
+        facts={"Rows, N": "100,000", "Seed": "1"},
+        probabilities=[0.1] * 10,
+        records=records(),
+        claims=[
+            Claim("It <never> fails.", "It did.", False, "An outlier."),
+            Claim("It is fast.", "It is.", True),
+            Claim("It is robust.", "Perhaps.", None, "Too few draws."),
+        ],
+        broken=broken,
+        bounds=bounds,
+        levels=levels,
+        race=race(),
+        files=[DataFile("records & more.csv", "a line for each `solver`")],
+    )
+
+
+def rows():
+    return [
+        Row("exact scan", 1.0, 0, 200, 6e-4, 1.0, Promise(0.0)),
+        Row("Race(Normal())", 0.0207, 3, 2000, 7.01e-5, 8.5, Promise(0.05, "normal means")),
+        Row("Betting()", 0.0152, 1, 2000, 6.1e-5, 9.9, Promise(0.05)),
+    ]

@@ -1,0 +1,148 @@
+"""Pages in a browser: both widths, both colour schemes. Needs playwright and chromium."""
+
+import shutil
+from contextlib import contextmanager
+
+import pytest
+from tests.report.sight import contrast
+from tests.report.studies import race, rows, study
+
+from gumbelrace.report.colours import DARK, LIGHT
+from gumbelrace.report.demo import demo_page
+from gumbelrace.report.page import write_page
+from gumbelrace.report.synthetic import synthetic_page
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+WIDE, NARROW = 1280, 390
+READABLE = 4.5  # WCAG 2, level AA, for text
+TEXTS = ["body", "h1", "h2", "p", "dt", "dd", "a", "th", "td", "figcaption", ".title", ".legend li", "code"]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    write_page(folder / "study.html", synthetic_page(study()))
+    write_page(folder / "demo.html", demo_page(rows(), race(), {"States, D": "3"}))
+    return folder
+
+
+@contextmanager
+def opened(browser, path, width, scheme="light"):
+    """Open a page; give it with what it asked the network for and complained about."""
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page, requests, complaints = context.new_page(), [], []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(path.as_uri())
+    yield page, requests, complaints
+    context.close()
+
+
+everywhere = pytest.mark.parametrize(
+    ("name", "width", "scheme"),
+    [(n, w, s) for n in ("study", "demo") for w in (WIDE, NARROW) for s in ("light", "dark")],
+)
+
+
+@everywhere
+def test_a_page_is_quiet_and_fits(browser, files, name, width, scheme):
+    path = files / f"{name}.html"
+    with opened(browser, path, width, scheme) as (page, requests, complaints):
+        assert complaints == []
+        # An empty icon, so that the browser does not ask for one.
+        assert [url for url in requests if url != "data:,"] == [path.as_uri()]
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate("document.body.scrollWidth") <= width
+
+
+@everywhere
+def test_text_can_be_read(browser, files, name, width, scheme):
+    colours = LIGHT if scheme == "light" else DARK
+    with opened(browser, files / f"{name}.html", width, scheme) as (page, _, _):
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert hexadecimal(ground) == colours["paper"]
+        for selector in [*TEXTS, ".panel svg text", ".verdict"]:
+            for ink in page.evaluate(COLOURS_OF, selector):
+                assert contrast(hexadecimal(ink), colours["paper"]) >= READABLE, (selector, ink)
+
+
+COLOURS_OF = """selector => [...new Set([...document.querySelectorAll(selector)].map(element => {
+    const style = getComputedStyle(element);
+    return element.closest("svg") ? style.fill : style.color;
+}))]"""
+
+
+def test_panels_stand_as_in_the_paper_and_stack_on_a_phone(browser, files):
+    columns = {}
+    for width in (WIDE, NARROW):
+        with opened(browser, files / "study.html", width) as (page, _, _):
+            columns[width] = page.evaluate(COLUMNS_OF_PANELS)
+    assert columns[WIDE] == [1, 4, 3, 3, 3, 2, 2]
+    assert columns[NARROW] == [1] * 7
+
+
+COLUMNS_OF_PANELS = """[...document.querySelectorAll(".grid")].map(grid =>
+    new Set([...grid.children].map(panel => Math.round(panel.getBoundingClientRect().left))).size)"""
+
+
+def test_text_in_panels_is_large_enough(browser, files):
+    for width in (WIDE, NARROW):
+        with opened(browser, files / "study.html", width) as (page, _, _):
+            assert page.evaluate(SMALLEST_TEXT) >= 9.0
+
+
+SMALLEST_TEXT = """Math.min(...[...document.querySelectorAll(".panel svg text")].map(text => {
+    const svg = text.closest("svg");
+    const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+    return parseFloat(getComputedStyle(text).fontSize) * scale;
+}))"""
+
+
+def test_tables_scroll_in_their_own_box_on_a_phone(browser, files):
+    with opened(browser, files / "study.html", NARROW) as (page, _, _):
+        boxes = page.evaluate(
+            "[...document.querySelectorAll('.scrolls')].map(box => [box.scrollWidth, box.clientWidth])"
+        )
+    assert boxes
+    assert all(inner > outer and outer <= NARROW for inner, outer in boxes)
+
+
+def test_a_page_that_is_too_wide_would_be_noticed(browser, tmp_path):
+    """Negative control: the same checks on a page with a wide box, a picture of its own and an error."""
+    path = tmp_path / "bad.html"
+    path.write_text(
+        "<meta name=viewport content='width=device-width'><div style='width: 900px'>wide</div>"
+        "<img src='missing.png'><script>throw new Error('oh')</script>"
+    )
+    with opened(browser, path, NARROW) as (page, requests, complaints):
+        assert page.evaluate("document.documentElement.scrollWidth") > NARROW
+        assert (tmp_path / "missing.png").as_uri() in requests
+        assert any("oh" in complaint for complaint in complaints)
+
+
+def hexadecimal(colour):
+    """Give a colour that the browser has computed as #rrggbb."""
+    parts = colour.removeprefix("rgb(").removesuffix(")").split(",")
+    return "#" + "".join(f"{int(part):02x}" for part in parts)
