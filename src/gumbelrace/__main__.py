@@ -1,8 +1,8 @@
-"""``python -m gumbelrace`` shows the demo."""
+"""``python -m gumbelrace`` is the command line."""
 
 import sys
 
-from gumbelrace.demo import main
+from gumbelrace.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

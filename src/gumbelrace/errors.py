@@ -49,5 +49,9 @@ class CheckpointBusy(GumbelraceError, RuntimeError):
     """Another run is writing to the checkpoint."""
 
 
+class InvalidFile(GumbelraceError, ValueError):
+    """A file cannot be read as a table, or not be written; the message names it."""
+
+
 class MissingPackage(GumbelraceError, ImportError):
     """A package of an extra is not installed; the message names the extra."""

@@ -1,0 +1,106 @@
+"""The commands, and what all of them share: errors of one line, Ctrl-C, the version."""
+
+import sys
+from importlib.metadata import version
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from gumbelrace.cli.best import best
+from gumbelrace.cli.sample import sample
+from gumbelrace.errors import GumbelraceError
+
+FAILED, INTERRUPTED = 2, 130
+
+# What typer raises for a wrong command line; where it lies differs from release to release.
+UsageProblem: type[Exception] = next(
+    base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
+)
+
+
+class Commands(TyperGroup):
+    """Commands that end in one line on standard error when something is wrong."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; say in one line what stopped it."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            stop("interrupted", INTERRUPTED)
+        except BrokenPipeError:
+            raise  # whoever reads our output has had enough: nothing to say
+        except (GumbelraceError, OSError, MemoryError) as error:
+            stop(described(error), FAILED)
+
+    def main(self, args: Any = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
+        """Run the command line; say in one line what is wrong with it."""
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="replace")  # not every terminal knows δ
+        try:
+            result = super().main(args, standalone_mode=False, **extra)
+        except UsageProblem as error:
+            complain(usage(error))
+            result = FAILED
+        if standalone_mode:
+            sys.exit(result if isinstance(result, int) else 0)
+        return result
+
+
+def stop(message: str, status: int) -> NoReturn:
+    """Say why, and leave."""
+    complain(message)
+    raise typer.Exit(status)
+
+
+def complain(message: str) -> None:
+    """Print one line on standard error."""
+    print("gumbelrace:", " ".join(message.split()), file=sys.stderr)
+
+
+def described(error: Exception) -> str:
+    """Put an error into words."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory ({error})"
+    return str(error)
+
+
+def usage(error: Any) -> str:
+    """Say what is wrong with the command line, and where to read more."""
+    command = error.ctx.command_path if getattr(error, "ctx", None) else "gumbelrace"
+    return f"{error.format_message().rstrip('.')}; see {command} --help"
+
+
+def print_version(wanted: bool) -> None:
+    """Print the version and leave."""
+    if wanted:
+        print("gumbelrace", version("gumbelrace"))
+        raise typer.Exit
+
+
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def gumbelrace(
+    ctx: typer.Context,
+    _: Annotated[
+        bool,
+        typer.Option("--version", callback=print_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Find the best column of a table, or draw columns at random, reading few of its rows."""
+    if ctx.invoked_subcommand is None:
+        print(ctx.get_help())
+
+
+app.command()(best)
+app.command()(sample)

@@ -1,0 +1,111 @@
+"""``gumbelrace best``: the column with the highest mean."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from gumbelrace.cli.checks import allowed
+from gumbelrace.cli.files import Wanted, named, opened
+from gumbelrace.cli.options import Columns, Delta, Json, Limits, Seed, Table
+from gumbelrace.cli.progress import waiting
+from gumbelrace.cli.runs import Runs
+from gumbelrace.cli.words import COMPILING, HINT, ground, paragraphs, percent
+from gumbelrace.errors import NoPossibleArm
+from gumbelrace.solvers.base import Promise, Solver, check_delta
+from gumbelrace.solvers.default import default_solver
+from gumbelrace.solvers.exact import Exact
+
+IN_RANDOM_ORDER = "the rows of the file lie in random order"
+
+
+def best(
+    file: Table,
+    delta: Delta = 0.05,
+    seed: Seed = 0,
+    columns: Columns = None,
+    limits: Limits = None,
+    lowest: Annotated[bool, typer.Option("--minimum", help="Find the lowest mean instead.")] = False,
+    shuffled: Annotated[
+        bool, typer.Option("--shuffled", help="The rows lie in random order: read them one by one.")
+    ] = False,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Read every number: no error is possible.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Find the column with the highest mean, reading as few rows as needed.
+
+    Random rows are read until only one column can have the highest mean. The answer is wrong
+    with a probability of at most DELTA: of a hundred runs with `--delta 0.01` and different
+    seeds, about one may name another column.
+
+    This is *proved* if the range of the numbers is known: by `--range`, because they are true
+    or false, or because the whole file had to be read anyway (.csv and .parquet). Else it is
+    *assumed* that means of the rows read are normally distributed; a few huge numbers break
+    that.
+
+    For example:
+
+    `gumbelrace best scores.npy --delta 0.01 --range 0 1`
+
+    `gumbelrace best losses.parquet --minimum --columns small,large`
+    """
+    check_delta(delta)
+    with opened(file, Wanted(allowed(limits, lowest), named(columns), lowest)) as scores:
+        rng = np.random.default_rng(seed)
+        population = scores.population(rng, shuffled)
+        solver = Exact() if exact else default_solver(population, delta)
+        arm = winner(population, solver, rng)
+    result = report(population, arm, promised(population, solver, shuffled))
+    print(json.dumps(result) if as_json else described(result, population, file))
+
+
+def winner(population: Runs, solver: Solver, rng: np.random.Generator) -> int:
+    """Race; give the number of the best column."""
+    try:
+        with waiting(COMPILING):
+            return solver.best(population, population.rest, rng).arm
+    except NoPossibleArm as error:
+        raise NoPossibleArm("every column holds an infinity; leave out the rows that have one") from error
+
+
+def promised(population: Runs, solver: Solver, shuffled: bool) -> Promise:
+    """Give what is promised: nothing needs to be promised of what was read from end to end."""
+    if population.scores_read >= population.scores.size:
+        return Promise(0.0)
+    assumptions = filter(None, [solver.promise.assumption, IN_RANDOM_ORDER if shuffled else None])
+    return Promise(solver.promise.delta, " and that ".join(assumptions) or None)
+
+
+def report(population: Runs, arm: int, promise: Promise) -> dict[str, Any]:
+    """Give what was found, for programs."""
+    scores = population.scores
+    return {
+        "column": scores.names[arm],
+        "columns": len(scores.names),
+        "rows": scores.rows,
+        "rows_read": population.rows_read,
+        "numbers_read": population.scores_read,
+        "share_of_rows": population.rows_read / scores.rows,
+        "share_of_numbers": population.scores_read / scores.size,
+        "read_through_first": scores.checked,
+        "delta": promise.delta,
+        "proved": promise.proved,
+        "assumption": promise.assumption,
+    }
+
+
+def described(result: dict[str, Any], population: Runs, file: Path) -> str:
+    """Give what was found, for people."""
+    error = "none: every number was read"
+    if result["delta"] > 0.0:
+        error = f"at most {result['delta']:g} likely, {ground(result['proved'], result['assumption'])}"
+        error += "" if population.knows_range else HINT
+    read = f"{result['rows_read']:,} of {result['rows']:,} rows ({percent(result['share_of_rows'])}), "
+    read += f"{percent(result['share_of_numbers'])} of the numbers"
+    if result["read_through_first"]:
+        read += f", after {file.name} was read once to check and convert it"
+    return paragraphs([("best column", str(result["column"])), ("error", error), ("read", read)])

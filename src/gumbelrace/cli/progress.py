@@ -1,0 +1,38 @@
+"""What a person sees during long work: nothing where nobody looks."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+Advance = Callable[[float], None]
+
+
+@contextmanager
+def progress(doing: str, total: float) -> Iterator[Advance]:
+    """Show how far the work is; call what is lent with how much of `total` is done."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda done: None
+        return
+    parts = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.percentage:3.0f}%"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*parts, console=console, transient=True) as display:
+        task = display.add_task(doing, total=total)
+        yield lambda done: display.update(task, completed=done)
+
+
+@contextmanager
+def waiting(doing: str) -> Iterator[None]:
+    """Show that work of unknown length goes on."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(doing):
+        yield

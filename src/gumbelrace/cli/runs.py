@@ -1,0 +1,155 @@
+"""Tables that lie in files, and the race on them.
+
+What the race draws at random is not a row but a run of rows that lie side by side, some 4 kB: about what
+a disk and the system read anyway when they are asked for one row. The reward of a run is its sum. Runs are
+drawn without replacement and their sums add up to those of the rows, so every bound holds, whatever the
+order of the rows.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.cli.checks import Allowed
+from gumbelrace.cli.rows import Indices, RowFile
+from gumbelrace.population.base import Floats, Range
+from gumbelrace.population.factors import Factors
+from gumbelrace.shuffle import Rows, in_given_order, random_rows
+
+RUN_BYTES = 4096
+# Few runs would be a coarse sample, many would need an index of their own that is long.
+FEWEST_RUNS, MOST_RUNS = 2**17, 2**21
+# Most bytes read before they are added up.
+PIECE_BYTES = 2**22
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Columns of a table in a file.
+
+    Attributes
+    ----------
+    file : RowFile
+        The table.
+    columns : ndarray of int64
+        The columns of the file that are meant, and `names`, what they are called.
+    allowed : Allowed
+        The numbers that may be met.
+    bounds : (low, high), optional
+        Least and largest number of each column, if known.
+    checked : bool
+        Whether every number has been read once, and is allowed.
+    lowest : bool
+        Whether the lowest sum is the best, not the highest.
+    """
+
+    file: RowFile
+    columns: Indices
+    names: tuple[str, ...] | tuple[int, ...]
+    allowed: Allowed
+    bounds: Range | None
+    checked: bool = False
+    lowest: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.file.layout.rows
+
+    @property
+    def size(self) -> int:
+        """Number of scores in all."""
+        return self.rows * len(self.names)
+
+    def population(self, rng: np.random.Generator, shuffled: bool = False) -> "Runs":
+        """Give runs of rows to race on; single rows if these already lie in random order."""
+        if shuffled:
+            return Runs(self, 1, in_given_order(self.rows))
+        length = run_length(self.rows, self.file.layout.together)
+        return Runs(self, length, random_rows(self.rows // length, rng))
+
+
+def run_length(rows: int, row_bytes: int) -> int:
+    """Give the number of rows in a run."""
+    return max(1, min(RUN_BYTES // row_bytes, rows // FEWEST_RUNS), -(-rows // MOST_RUNS))
+
+
+class Runs(Factors):
+    """A population whose rewards are sums over runs of rows of a file.
+
+    Attributes
+    ----------
+    length : int
+        Rows of a run.
+    rest : ndarray of shape (D,)
+        Sums over the last rows, too few for a run: an offset of the race.
+    rows_read, scores_read : int
+        What was read so far.
+    added_up : bool
+        Whether `totals` was asked for.
+    """
+
+    # To read runs one after the other costs so much less than to pick them.
+    scan_speed = 4.0
+
+    def __init__(self, scores: Scores, length: int, order: Rows) -> None:
+        self.scores, self.length = scores, length
+        self.rows_read = self.scores_read = 0
+        self.added_up = False
+        super().__init__(self._sums, order, len(scores.names), self._bounds())
+        self.rest = self._rest()
+
+    def totals(self) -> Floats:
+        """Add up every column, reading all of it."""
+        self.added_up = True
+        arms, total = np.arange(self.arms), self.rest.copy()
+        for piece in self._pieces(np.arange(self.size)):
+            total += self._read(piece, self.length, arms).sum(axis=0)
+        return total
+
+    def _bounds(self) -> Range | None:
+        if self.scores.bounds is None:
+            return None
+        low, high = (self.length * side for side in self.scores.bounds)
+        return (-high, -low) if self.scores.lowest else (low, high)
+
+    def _rest(self) -> Floats:
+        arms = np.arange(self.arms)
+        rest = np.arange(self.size * self.length, self.scores.rows)
+        sums = self._read(rest, 1, arms).sum(axis=0) if len(rest) else np.zeros(self.arms)
+        if self._range is not None:
+            # A column that is known to hold an infinity need not be read.
+            sums[np.isneginf(self._range[0])] = -np.inf
+        return sums
+
+    def _sums(self, index: Indices, arms: Indices) -> Floats:
+        sums = np.concatenate([self._read(piece, self.length, arms) for piece in self._pieces(index)])
+        # Rounding must not lead out of the range.
+        return sums if self._range is None else sums.clip(*(side[arms] for side in self._range))
+
+    def _pieces(self, index: Indices) -> Iterator[Indices]:
+        layout = self.scores.file.layout
+        most = max(1, PIECE_BYTES // (self.length * layout.columns * layout.dtype.itemsize))
+        return (index[first : first + most] for first in range(0, len(index), most))
+
+    def _read(self, index: Indices, length: int, arms: Indices) -> Floats:
+        """Read and check runs; give their sums, the higher the better."""
+        self.rows_read += len(index) * length
+        self.scores_read += len(index) * length * len(arms)
+        scores = self.scores
+        block = scores.file.runs(index, length, scores.columns[arms]).astype(np.float64, copy=False)
+        with np.errstate(all="ignore"):
+            sums = np.ones(length) @ block.reshape(len(index), length, len(arms))
+        if scores.lowest:
+            np.negative(sums, out=sums)
+        if scores.allowed.given or not (sums < np.inf).all():
+            self._check(block, index, length, arms)
+        return sums
+
+    def _check(self, block: NDArray[Any], index: Indices, length: int, arms: Indices) -> None:
+        if not self.scores.checked:
+            rows = (index[:, None] * length + np.arange(length)).ravel()
+            self.scores.allowed.check(block, [self.scores.names[arm] for arm in arms], rows)

@@ -1,0 +1,184 @@
+"""``gumbelrace sample``: columns drawn with probability proportional to the exponential of their sums."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from gumbelrace.cli.checks import allowed
+from gumbelrace.cli.files import Wanted, named, opened
+from gumbelrace.cli.options import Columns, Delta, Json, Limits, Seed, Table
+from gumbelrace.cli.output import check_output, write_draws
+from gumbelrace.cli.progress import progress
+from gumbelrace.cli.runs import Runs
+from gumbelrace.cli.words import COMPILING, HINT, ground, paragraphs, percent
+from gumbelrace.errors import InvalidFile, NoPossibleArm
+from gumbelrace.population.base import Floats
+from gumbelrace.sample import gumbels
+from gumbelrace.solvers.base import Solver, check_delta
+from gumbelrace.solvers.default import default_solver
+
+HELD = 2**20  # Gumbel variables at a time
+SHOWN = 20  # columns
+ADDED_UP = "; then the file was added up, and the other draws are exact"
+
+Indices = NDArray[np.int64]
+
+
+class Drawn(NamedTuple):
+    """Draws: their columns, and the numbers that each has read."""
+
+    arms: Indices
+    read: Indices
+
+
+def sample(
+    file: Table,
+    draws: Annotated[int, typer.Option(min=1, metavar="N", help="Number of draws.")] = 1000,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the draws, and what each has read, to this .csv, .parquet or .npy file.",
+            show_default=False,
+        ),
+    ] = None,
+    delta: Delta = 0.05,
+    seed: Seed = 0,
+    columns: Columns = None,
+    limits: Limits = None,
+    log_prior: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Table of one row, which is added to the sums.", show_default=False
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Draw columns with probability proportional to exp(sum of the column).
+
+    The numbers are log factors: the logarithm of a column's probability is the sum of its numbers, up to a
+    constant. Each draw reads random rows until the rest cannot change it. Once the draws
+    have read as much as there is in the file, it is added up, and the other draws need
+    nothing more.
+
+    The law of a draw is within DELTA of the exact one in total variation: no event is more than DELTA more
+    or less likely. This is *proved* if the range of the numbers is known, as for `gumbelrace best`.
+
+    For example:
+
+    `gumbelrace sample loglik.npy --draws 1000 --out draws.csv`
+
+    `gumbelrace sample loglik.parquet --log-prior prior.csv`
+    """
+    check_delta(delta)
+    if out is not None:
+        check_output(out, file)
+    with opened(file, Wanted(allowed(limits), named(columns))) as scores:
+        rng = np.random.default_rng(seed)
+        population = scores.population(rng)
+        solver = default_solver(population, delta)
+        drawn = draw_all(population, prior_of(log_prior, population), solver, draws, rng)
+    if out is not None:
+        write_draws(out, scores.names, drawn.arms, drawn.read)
+    result = report(population, drawn, solver, out)
+    print(json.dumps(result) if as_json else described(result, population))
+
+
+def prior_of(path: Path | None, population: Runs) -> Floats:
+    """Read log f0 from a table of one row with the same columns."""
+    names = [str(name) for name in population.scores.names]
+    if path is None:
+        return np.zeros(len(names))
+    with opened(path, Wanted(allowed(None), names)) as table:
+        if table.rows != 1:
+            raise InvalidFile(f"{path} has {table.rows:,} rows; a log prior has one")
+        return table.population(np.random.default_rng(0)).totals()
+
+
+def draw_all(
+    population: Runs, prior: Floats, solver: Solver, draws: int, rng: np.random.Generator
+) -> Drawn:
+    """Race for each draw; once as much was read as there is, add everything up and race no more."""
+    raced: list[tuple[int, int]] = []
+    offset, before = prior + population.rest, 0
+    with possible(), progress(COMPILING, draws) as advance:
+        while len(raced) < draws and before < population.scores.size:
+            outcome = solver.best(population, gumbels(offset, 1, rng)[0], rng)
+            raced.append((outcome.arm, population.scores_read - before))
+            before = population.scores_read
+            advance(len(raced))
+        exact = draw_exactly(population, prior, draws - len(raced), rng)
+    arms, read = np.array(raced, np.int64).T
+    return Drawn(np.append(arms, exact.arms), np.append(read, exact.read))
+
+
+def draw_exactly(population: Runs, prior: Floats, draws: int, rng: np.random.Generator) -> Drawn:
+    """Draw from the sums of all columns; the first draw answers for what was read to know them."""
+    arms, read = np.zeros((2, draws), np.int64)
+    if draws > 0:
+        before, sums = population.scores_read, prior + population.totals()
+        read[0] = population.scores_read - before
+        if np.isneginf(sums).all():
+            raise NoPossibleArm
+        held = max(1, HELD // len(sums))
+        for first in range(0, draws, held):
+            some = arms[first : first + held]
+            some[:] = gumbels(sums, len(some), rng).argmax(axis=1)
+    return Drawn(arms, read)
+
+
+@contextmanager
+def possible() -> Iterator[None]:
+    """Say in words of tables that every state is impossible."""
+    try:
+        yield
+    except NoPossibleArm as error:
+        raise NoPossibleArm("every column holds a -inf: none can be drawn; leave these rows out") from error
+
+
+def report(population: Runs, drawn: Drawn, solver: Solver, out: Path | None) -> dict[str, Any]:
+    """Give what was drawn, for programs."""
+    scores, draws = population.scores, len(drawn.arms)
+    counts = np.bincount(drawn.arms, minlength=len(scores.names)).tolist()
+    return {
+        "draws": draws,
+        "counts": dict(zip(map(str, scores.names), counts, strict=True)),
+        "columns": len(scores.names),
+        "rows": scores.rows,
+        "numbers_read": population.scores_read,
+        "fraction": population.scores_read / (draws * scores.size),
+        "added_up": bool(population.added_up),
+        "read_through_first": scores.checked,
+        "total_variation": solver.promise.delta,
+        "proved": solver.promise.proved,
+        "assumption": solver.promise.assumption,
+        "out": None if out is None else str(out),
+    }
+
+
+def described(result: dict[str, Any], population: Runs) -> str:
+    """Give what was drawn, for people."""
+    law = f"within {result['total_variation']:g} of the exact one in total variation, "
+    law += ground(result["proved"], result["assumption"]) + ("" if population.knows_range else HINT)
+    read = f"{percent(result['fraction'])} of the numbers a draw, {result['numbers_read']:,} in all"
+    parts = [("law", law), ("read", read + ADDED_UP * result["added_up"])]
+    if result["out"] is not None:
+        parts.append(("written", result["out"]))
+    return f"{shares(result['counts'], result['draws'])}\n\n{paragraphs(parts)}"
+
+
+def shares(counts: dict[str, int], draws: int) -> str:
+    """Lay out the columns drawn most often."""
+    most = sorted(counts.items(), key=lambda item: -item[1])
+    width = max(len("column"), *(len(name) for name, _ in most[:SHOWN]))
+    rows = [f"{name:<{width}}  {count:>9,}  {count / draws:>7.2%}" for name, count in most[:SHOWN]]
+    if len(most) > SHOWN:
+        rest = sum(count for _, count in most[SHOWN:])
+        rows.append(f"... and {len(most) - SHOWN:,} columns with {rest:,} draws together")
+    return "\n".join([f"{'column':<{width}}  {'draws':>9}  {'share':>7}", *rows])

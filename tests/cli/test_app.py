@@ -1,0 +1,130 @@
+"""What all commands share: the script, help that fits the screen, Ctrl-C, and a light import."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from gumbelrace.cli import progress as shown
+
+
+def python(*words, **environment) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, *words],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        encoding="utf-8",
+    )
+
+
+def test_version(run):
+    assert run("--version").stdout == f"gumbelrace {version('gumbelrace')}\n"
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["best", "--help"], ["sample", "-h"]])
+def test_help_fits_the_screen_and_teaches(run, monkeypatch, words):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERMINAL_WIDTH", "80")
+    result = run(*words)
+    assert result.exit_code == 0
+    assert all(len(line.rstrip()) <= 80 for line in result.stdout.splitlines())
+    expected = ["--delta", "proved", "gumbelrace best "] if "best" in words else ["best", "sample"]
+    assert all(word in result.stdout for word in expected)
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_missing_packages_are_named(missing):
+    code = (
+        f"import sys; sys.modules['{missing}'] = None; from gumbelrace.cli.main import main; exit(main())"
+    )
+    result = python("-c", code)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr == (
+        f'gumbelrace: the command line needs the package {missing}; pip install "gumbelrace[cli]"\n'
+    )
+
+
+def test_the_library_does_not_load_the_command_line():
+    loaded = python("-c", "import sys, gumbelrace; print(*sys.modules)").stdout.split()
+    assert "gumbelrace.best" in loaded
+    assert [m for m in loaded if m.split(".")[0] in ("typer", "rich", "click", "pyarrow")] == []
+    assert [m for m in loaded if m.startswith("gumbelrace.cli")] == []
+
+
+def test_a_process_of_its_own(tmp_path):
+    np.save(tmp_path / "scores.npy", np.random.default_rng(0).random((500, 2)) < [0.2, 0.8])
+    found = python("-m", "gumbelrace", "best", str(tmp_path / "scores.npy"))
+    assert (found.returncode, found.stderr) == (0, "")
+    assert found.stdout.startswith("best column  1\n")
+    failed = python("-m", "gumbelrace", "best", str(tmp_path / "nothing.npy"))
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert failed.stderr.count("\n") == 1
+
+
+def test_output_that_cannot_be_encoded(tmp_path):
+    (tmp_path / "scores.csv").write_text("a,δ\n" + "1,2\n" * 9, encoding="utf-8")
+    found = python("-m", "gumbelrace", "best", str(tmp_path / "scores.csv"), PYTHONIOENCODING="ascii")
+    assert (found.returncode, found.stderr) == (0, "")
+    assert found.stdout.startswith("best column  ?\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
+@pytest.mark.parametrize("command", ["best", "sample"])
+def test_ctrl_c_is_one_line(tmp_path, command):
+    """The disk is so slow that the command is interrupted in the middle of a race."""
+    table, out = tmp_path / "scores.csv", tmp_path / "draws.csv"
+    out.write_text("old")
+    table.write_text("a,b\n" + "0,1\n1,0\n" * 10)
+    more = ["--out", str(out)] if command == "sample" else []
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW, command, str(table), *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "reading\n"
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout, stderr) == (130, "", "gumbelrace: interrupted\n")
+    assert out.read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == ["draws.csv", "scores.csv"]
+
+
+SLOW = """
+import time
+from gumbelrace.cli import runs
+from gumbelrace.cli.main import main
+
+def slowly(*_):
+    print("reading", flush=True)
+    time.sleep(60)
+
+runs.RowFile.runs = slowly
+main()
+"""
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_progress_is_shown_in_a_terminal_only(monkeypatch, terminal):
+    screen = io.StringIO()
+    monkeypatch.setattr(shown, "Console", lambda stderr: Console(file=screen, force_terminal=terminal))
+    with shown.progress("reading scores.csv", 10) as advance:
+        for done in range(11):
+            advance(done)
+            time.sleep(0.02)
+    with shown.waiting("racing"):
+        time.sleep(0.1)
+    assert ("reading scores.csv" in screen.getvalue()) == terminal
+    assert ("racing" in screen.getvalue()) == terminal
+    assert ("100%" in screen.getvalue()) == terminal

@@ -1,0 +1,139 @@
+"""`gumbelrace best`: the right column, an honest count, and a promise that is kept."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from gumbelrace.cli.checks import allowed
+from gumbelrace.cli.files import Wanted, opened
+from gumbelrace.cli.rows import RowFile
+from gumbelrace.solvers.betting import Betting
+
+LEVEL = 1e-4
+
+
+def found(result) -> dict:
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("more", [[], ["--shuffled"], ["--exact"], ["--range", -1, 2], ["--delta", 0.001]])
+def test_the_best_column_of_every_kind_of_file(run, table, more):
+    answer = found(run("best", table, "--json", *more))
+    assert answer["column"] == (1 if table.suffix == ".npy" else "bee")
+    assert (answer["rows"], answer["columns"]) == (2000, 3)
+    assert 0 < answer["rows_read"] <= 2000
+    assert answer["share_of_numbers"] == answer["numbers_read"] / 6000 <= answer["share_of_rows"]
+    if "--exact" in more:
+        assert (answer["delta"], answer["proved"], answer["share_of_numbers"]) == (0.0, True, 1.0)
+    else:
+        assert answer["share_of_rows"] < 0.2
+
+
+def test_people_are_told_what_was_found(run, table):
+    result = run("best", table, "--delta", 0.01)
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["best", "column", "1" if table.suffix == ".npy" else "bee"]
+    assert "at most 0.01 likely" in lines[1]
+    assert all(len(line) <= 80 for line in lines)
+    text = " ".join(result.stdout.split())
+    if table.suffix == ".npy":
+        assert "assuming that" in text
+        assert "--range LOW HIGH would prove it" in text
+    else:
+        assert "proved" in text
+        assert f"after {table.name} was read once" in text
+
+
+def test_what_is_proved_and_what_is_assumed(run, tmp_path, scores):
+    np.save(tmp_path / "floats.npy", scores)
+    np.save(tmp_path / "bools.npy", scores > 0.6)
+
+    def assumption(*words):
+        answer = found(run("best", *words, "--json"))
+        assert answer["proved"] == (answer["assumption"] is None)
+        return answer["assumption"]
+
+    assert "normally distributed" in assumption("floats.npy")
+    assert assumption("floats.npy", "--range", -5, 5) is None
+    assert assumption("bools.npy") is None
+    assert "random order" in assumption("bools.npy", "--shuffled")
+
+
+def test_columns_and_the_lowest(run, table):
+    names = ["0", "2"] if table.suffix == ".npy" else ["ant", "cat"]
+    answers = [
+        found(run("best", table, "--columns", ",".join(names), "--json", *more))["column"]
+        for more in ([], ["--minimum"], ["--minimum", "--range", -2, 2])
+    ]
+    assert [str(answer) for answer in answers] == [names[0], names[1], names[1]]
+
+
+def test_equal_seeds_give_equal_answers(run, table):
+    first, second, other = (run("best", table, "--json", "--seed", s).stdout for s in (3, 3, 4))
+    assert first == second
+    assert json.loads(other)["column"] == json.loads(first)["column"]
+
+
+def test_infinite_scores_rule_a_column_out(run, tmp_path, scores):
+    scores[7, 1], scores[9, 2] = -np.inf, np.inf
+    np.save(tmp_path / "scores.npy", scores)
+    assert found(run("best", "scores.npy", "--columns", "0,1", "--exact", "--json"))["column"] == 0
+    lowest = run("best", "scores.npy", "--columns", "0,2", "--exact", "--minimum", "--json")
+    assert found(lowest)["column"] == 0
+
+
+def test_what_is_read_is_counted(run, tmp_path, monkeypatch):
+    """Bytes that leave the file, over those of a row, are the rows that the answer owns up to."""
+    rows = 300_007  # not a multiple of a run
+    np.save(tmp_path / "scores.npy", np.random.default_rng(0).random((rows, 4)) < [0.3, 0.5, 0.4, 0.45])
+    fill, sizes = RowFile._fill, []
+    monkeypatch.setattr(RowFile, "_fill", lambda *a: sizes.append(a[2] - a[1]) or fill(*a))
+    for more in ([], ["--shuffled"], ["--exact"]):
+        sizes.clear()
+        answer = found(run("best", "scores.npy", "--delta", 0.01, "--json", *more))
+        assert answer["column"] == 1
+        assert sum(sizes) == 4 * answer["rows_read"]
+        assert answer["rows_read"] == rows if more == ["--exact"] else answer["share_of_rows"] < 0.05
+
+
+def test_the_promise_is_kept_in_any_order_of_the_rows(tmp_path):
+    """Oracle: the sums. Two columns all but tied, the rows on which each wins lying together; δ = 0.2.
+
+    150 seeds; a solver that keeps its promise fails only if the binomial tail at δ is below 1e-4. Negative
+    control: the same table read as if its rows lay in random order.
+    """
+    races, delta, rows = 150, 0.2, 2**19
+    rewards = np.zeros((rows, 2), np.bool_)
+    rewards[: rows // 2, 0] = rewards[rows // 2 - 2 :, 1] = True
+    np.save(tmp_path / "sorted.npy", rewards)
+    with opened(tmp_path / "sorted.npy", Wanted(allowed(None))) as scores:
+
+        def errors(shuffled: bool) -> int:
+            return sum(raced(scores, delta, seed, shuffled) != 1 for seed in range(races))
+
+        assert scores.population(np.random.default_rng(0)).length > 1
+        assert tail(errors(shuffled=False), races, delta) > LEVEL
+        assert tail(errors(shuffled=True), races, delta) < LEVEL
+
+
+def raced(scores, delta: float, seed: int, shuffled: bool) -> int:
+    rng = np.random.default_rng(seed)
+    population = scores.population(rng, shuffled)
+    return Betting(delta).best(population, population.rest, rng).arm
+
+
+def tail(errors: int, races: int, delta: float) -> float:
+    return float(scipy.stats.binom.sf(errors - 1, races, delta))
+
+
+def test_the_file_is_left_as_it_was(run, table: Path):
+    before = table.read_bytes()
+    run("best", table)
+    assert table.read_bytes() == before
+    assert list(table.parent.iterdir()) == [table]
