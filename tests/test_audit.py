@@ -7,7 +7,7 @@ from scipy import stats
 import gumbelrace as gr
 from gumbelrace.audit import clopper_pearson
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.solvers.base import new_results
+from gumbelrace.solvers.results import new_results
 
 REWARDS = np.random.default_rng(1).uniform(size=(400, 4), high=0.05)
 

@@ -19,7 +19,7 @@ from tests.chain.kernels import (
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, MissingPackage
 from gumbelrace.kernels.base import Info, Kernel
-from gumbelrace.solvers.base import new_results
+from gumbelrace.solvers.results import new_results
 
 START = Scaled(np.zeros(2), 1.0)
 

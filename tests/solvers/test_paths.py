@@ -8,7 +8,7 @@ import pytest
 
 import gumbelrace as gr
 from gumbelrace.solvers.betting import CAUTION, MOST_AT_STAKE
-from gumbelrace.solvers.engine import KEPT
+from gumbelrace.solvers.reading import KEPT
 
 SOLVERS = [
     gr.Exact(),
