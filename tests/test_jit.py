@@ -4,15 +4,12 @@ import numba
 import numpy as np
 import pytest
 from scipy.special import chdtrc
+from tests.common import seeded
 
 from gumbelrace import jit
 from gumbelrace.errors import InvalidGenerator
 
 FALSE_ALARM = 1e-4
-
-
-def seeded(seed=0):
-    return np.random.default_rng(seed)
 
 
 @numba.njit(**jit.OPTIONS)

@@ -4,17 +4,8 @@ import sys
 
 import numpy as np
 import pytest
-from tests.chain.kernels import (
-    MIXED,
-    Autoregression,
-    Choice,
-    Point,
-    Raced,
-    Scaled,
-    Tuned,
-    Walk,
-    seeded,
-)
+from tests.chain.kernels import MIXED, Autoregression, Choice, Point, Raced, Scaled, Tuned, Walk
+from tests.common import seeded
 
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, MissingPackage
