@@ -3,17 +3,14 @@
 import numpy as np
 import pytest
 from scipy import stats
+from tests.common import seeded
 
 import gumbelrace as gr
 from gumbelrace.audit import clopper_pearson
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.solvers.base import new_results
+from gumbelrace.solvers.results import new_results
 
 REWARDS = np.random.default_rng(1).uniform(size=(400, 4), high=0.05)
-
-
-def seeded(seed=0):
-    return np.random.default_rng(seed)
 
 
 class Stubborn(gr.Solver):

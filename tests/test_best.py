@@ -2,14 +2,11 @@
 
 import numpy as np
 import pytest
+from tests.common import seeded
 
 import gumbelrace as gr
 
 REWARDS = np.random.default_rng(1).uniform(size=(20_000, 4)) * 0.5 + [0.0, 0.1, 0.3, 0.2]
-
-
-def seeded(seed=0):
-    return np.random.default_rng(seed)
 
 
 def factors(reward_range=None):

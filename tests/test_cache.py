@@ -26,6 +26,8 @@ print(sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels),
 """
 
 HEAVY = ["scipy.stats", "scipy.optimize", "matplotlib", "pandas", "arviz", "jax"]
+# What a plain race does not need.
+LATER = ("chain", "control_variates", "kernels", "models", "population.likelihood", "solvers.lilucb")
 
 
 def python(script, **environment):
@@ -51,6 +53,23 @@ def test_import_is_light():
     loaded = python("import sys, gumbelrace; print(*sys.modules)")
     assert "gumbelrace" in loaded
     assert [module for module in HEAVY if module in loaded] == []
+
+
+def ours_after(script):
+    """Give the modules of ours that a script loads, without the package's name."""
+    loaded = python(f"{script}\nimport sys\nprint(*sys.modules)")
+    return [m.removeprefix("gumbelrace.") for m in loaded if m.startswith("gumbelrace.")]
+
+
+def test_import_loads_no_more_than_a_race_needs():
+    loaded = ours_after("import gumbelrace")
+    assert "solvers.engine" in loaded
+    assert [module for module in loaded if module.startswith(LATER)] == []
+
+
+def test_a_name_loads_its_module():
+    assert "kernels.metropolis" in ours_after("from gumbelrace import Metropolis")
+    assert {"chain.run", "models.potts"} <= set(ours_after("from gumbelrace import *\nrun, Potts, table"))
 
 
 def test_import_compiles_nothing():

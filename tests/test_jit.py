@@ -1,18 +1,15 @@
-"""How compiled code draws integers, shares NumPy's stream, and finds data behind an address."""
+"""How compiled code draws integers, and shares NumPy's stream."""
 
 import numba
 import numpy as np
 import pytest
 from scipy.special import chdtrc
+from tests.common import seeded
 
 from gumbelrace import jit
-from gumbelrace.errors import InvalidArgument, InvalidGenerator
+from gumbelrace.errors import InvalidGenerator
 
 FALSE_ALARM = 1e-4
-
-
-def seeded(seed=0):
-    return np.random.default_rng(seed)
 
 
 @numba.njit(**jit.OPTIONS)
@@ -59,21 +56,6 @@ def test_large_bounds_are_not_biased():
     """With bound 3·2^29 the words fall unevenly: without rejection a third would be twice as likely."""
     thirds = np.bincount(integers(seeded(2), 3 * 2**29, 90_000) % 3, minlength=3)
     assert chdtrc(2, ((thirds - 30_000) ** 2).sum() / 30_000) > FALSE_ALARM
-
-
-def test_packed_data_are_kept_alive_and_not_copied():
-    array = np.arange(6.0).reshape(2, 3)
-    packed = jit.pack((array, 2.5, np.int32(7), True))
-    assert packed.parts[0].ctypes.data == array.ctypes.data
-    assert packed.words[0] == array.ctypes.data
-    assert packed.words[1:5].tolist() == [2, 3, 24, 8]
-    assert [str(t) for t in packed.type.types] == ["array(float64, 2d, C)", "float64", "int32", "bool"]
-
-
-@pytest.mark.parametrize("item", [[1, 2], (1, 2), "a", None, {1}, np.array(["a", None]), object()])
-def test_item_that_is_no_data_is_named(item):
-    with pytest.raises(InvalidArgument, match=r"data\[2\]"):
-        jit.pack((1.0, 2.0, item))
 
 
 @pytest.mark.parametrize("rng", [None, 0, np.random, np.random.RandomState(0), np.random.PCG64(0)])

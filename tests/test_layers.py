@@ -6,7 +6,8 @@ file or folder of `src/gumbelrace` gets a line in `LAYERS`.
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1] / "src" / PACKAGE
 LAYERS = {
     "errors": 0,
     "jit": 0,
+    "packed": 0,
     "population": 1,
     "shuffle": 1,
     "walk": 1,
@@ -42,6 +44,7 @@ HIGHEST_FOR_MODELS = 1
 # Within one layer: importer -> what it may import.
 WITHIN_LAYER = {
     "jit": {"errors"},
+    "packed": {"errors"},
     "population": {"shuffle"},
     "audit": {"sample"},
     "cli": {"demo", "report"},
@@ -134,6 +137,38 @@ def test_checker_lets_the_rest_pass(name: str, source: str) -> None:
     assert violations(name, source) == []
 
 
+def test_imports_have_no_cycle() -> None:
+    order_of_imports({name: path.read_text(encoding="utf-8") for name, path in SOURCES.items()})
+
+
+def test_a_cycle_is_found() -> None:
+    sources = {
+        "solvers/race.py": "from gumbelrace.solvers import rules",
+        "solvers/rules.py": "from .field import Field",
+        "solvers/field.py": "def f():\n    from gumbelrace.solvers.race import Race",
+    }
+    with pytest.raises(CycleError):
+        order_of_imports(sources)
+    assert order_of_imports(sources | {"solvers/field.py": ""})[0] == "gumbelrace.solvers.field"
+
+
+def order_of_imports(sources: Mapping[str, str]) -> list[str]:
+    """Order modules, given by their path and text, so that each comes after those that it imports."""
+    modules = {name: ".".join([PACKAGE, *Path(name).with_suffix("").parts]) for name in sources}
+    graph = {module: imported(name, sources[name]) for name, module in modules.items()}
+    return [module for module in TopologicalSorter(graph).static_order() if module in graph]
+
+
+def imported(name: str, source: str) -> set[str]:
+    """Give what the imports of a file may stand for: `from a import b` is a, or the module a.b."""
+    tree = ast.parse(source)
+    found = {module for _, module in imports(name, tree)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            found |= {f"{origin(name, node)}.{alias.name}" for alias in node.names}
+    return found
+
+
 def violations(name: str, source: str) -> list[str]:
     """Say what is wrong with a file, `name` being its path below the package."""
     unit = Path(name).parts[0].removesuffix(".py")
@@ -195,19 +230,24 @@ def imports(name: str, tree: ast.Module, when_imported: bool = False) -> Iterato
 
     `from gumbelrace import x` is `gumbelrace.x` if x is a module, `gumbelrace` if x is a name.
     """
-    parents = [PACKAGE, *Path(name).parts[:-1]]
     for node in statements(tree) if when_imported else ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
         elif isinstance(node, ast.ImportFrom):
-            start = parents[: len(parents) + 1 - node.level] if node.level else []
-            module = ".".join([*start, *filter(None, [node.module])])
+            module = origin(name, node)
             submodules = [a.name for a in node.names if module == PACKAGE and a.name in LAYERS]
             if len(submodules) < len(node.names):
                 yield node.lineno, module
             for submodule in submodules:
                 yield node.lineno, f"{module}.{submodule}"
+
+
+def origin(name: str, node: ast.ImportFrom) -> str:
+    """Give the absolute module that `from ... import` names."""
+    parents = [PACKAGE, *Path(name).parts[:-1]]
+    start = parents[: len(parents) + 1 - node.level] if node.level else []
+    return ".".join([*start, *filter(None, [node.module])])
 
 
 def statements(node: ast.AST) -> Iterator[ast.AST]:

@@ -6,17 +6,13 @@ import sys
 import numpy as np
 import pytest
 from scipy.special import chdtrc, log_softmax, softmax
+from tests.common import ONE_OF_EACH, seeded
 
 import gumbelrace as gr
 from gumbelrace.population.factors import Factors
 
 FALSE_ALARM = 1e-4
-SOLVERS = [gr.Exact(), gr.Betting(), gr.Race(), gr.Race(gr.Serfling()), gr.LilUCB()]
 REWARDS = np.random.default_rng(1).uniform(size=(400, 4), high=0.3)
-
-
-def seeded(seed=0):
-    return np.random.default_rng(seed)
 
 
 def factors(size=400, reward_range=None):
@@ -24,7 +20,7 @@ def factors(size=400, reward_range=None):
     return gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], size, 4, reward_range)
 
 
-@pytest.mark.parametrize("solver", [None, *SOLVERS], ids=repr)
+@pytest.mark.parametrize("solver", [None, *ONE_OF_EACH], ids=repr)
 def test_no_size_gives_numbers(solver):
     draw = gr.sample(gr.table(REWARDS), solver=solver, rng=seeded())
     kinds = [type(draw.arms), type(draw.evaluations), type(draw.looks), type(draw.exhausted)]
@@ -34,7 +30,7 @@ def test_no_size_gives_numbers(solver):
     assert (draw.fraction, type(draw.fraction)) == (draw.evaluations / 1600, float)
 
 
-@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+@pytest.mark.parametrize("solver", ONE_OF_EACH, ids=repr)
 def test_sizes_give_arrays(solver):
     for size in (0, 1, 7, np.int64(3)):
         draws = gr.sample(gr.table(REWARDS), size=size, solver=solver, rng=seeded())

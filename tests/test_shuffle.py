@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import chdtrc
+from tests.common import ONE_OF_EACH, seeded
 
 import gumbelrace as gr
 from gumbelrace import shuffle
@@ -18,10 +19,6 @@ from gumbelrace.shuffle import Rows, SeparateRows, block_length, in_given_order,
 
 FALSE_ALARM = 1e-4
 SIZES = [1, 2, 127, 128, 129, 16_383, 16_384, 20_000, 20_001]
-
-
-def seeded(seed=0):
-    return np.random.default_rng(seed)
 
 
 @numba.njit(**OPTIONS)
@@ -220,9 +217,6 @@ def test_arms_are_read_in_independent_orders():
     assert_uniform(pairs)
 
 
-SOLVERS = [gr.Exact(), gr.Betting(), gr.Race(), gr.Race(gr.Serfling()), gr.LilUCB()]
-
-
 def rewards_of(size):
     return seeded(6).uniform(size=(size, 4), high=4.0 / np.sqrt(size))
 
@@ -243,7 +237,7 @@ def draw(population, solver, seed):
 
 @pytest.mark.parametrize("size", [500, 20_001])
 def test_equal_seeds_give_equal_results_whatever_ran_before(size, tmp_path):
-    solvers = SOLVERS if size == 500 else SOLVERS[:-1]
+    solvers = ONE_OF_EACH if size == 500 else ONE_OF_EACH[:-1]
     for population, fresh in zip(populations(size, tmp_path), populations(size, tmp_path), strict=True):
         expected = [draw(fresh, solver, 1) for solver in solvers]
         for seed, solver in enumerate(solvers):
@@ -254,16 +248,16 @@ def test_equal_seeds_give_equal_results_whatever_ran_before(size, tmp_path):
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
 def test_results_do_not_depend_on_how_a_batch_is_cut(monkeypatch, seconds):
     population = gr.table(rewards_of(500))
-    expected = [gr.sample(population, size=100, solver=s, rng=seeded()).evaluations for s in SOLVERS]
+    expected = [gr.sample(population, size=100, solver=s, rng=seeded()).evaluations for s in ONE_OF_EACH]
     monkeypatch.setattr("gumbelrace.solvers.base.SECONDS_A_CALL", seconds)
-    for solver, evaluations in zip(SOLVERS, expected, strict=True):
+    for solver, evaluations in zip(ONE_OF_EACH, expected, strict=True):
         again = gr.sample(population, size=100, solver=solver, rng=seeded()).evaluations
         np.testing.assert_array_equal(again, evaluations)
 
 
 @pytest.mark.parametrize("size", [500, 20_001])
 def test_threads_share_a_population(size, tmp_path):
-    solvers = (SOLVERS if size == 500 else SOLVERS[:-1]) * 4
+    solvers = (ONE_OF_EACH if size == 500 else ONE_OF_EACH[:-1]) * 4
     for population in populations(size, tmp_path):
         expected = [draw(population, solver, seed) for seed, solver in enumerate(solvers)]
         with ThreadPoolExecutor(2) as pool:

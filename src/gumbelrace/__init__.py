@@ -1,41 +1,23 @@
 """Draw from discrete distributions with very many factors, reading only the few that a draw needs."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from gumbelrace.audit import Audit, audit
 from gumbelrace.best import best
 from gumbelrace.bounds.normal import Normal
 from gumbelrace.bounds.serfling import Serfling
 from gumbelrace.bounds.variance import Marginal, Paired
-from gumbelrace.chain.run import run
-from gumbelrace.chain.trace import Trace
-from gumbelrace.control_variates.by_jax import derivatives_by_jax, jax_taylor
-from gumbelrace.control_variates.data import DataTaylor, data_taylor
-from gumbelrace.control_variates.parameters import ParameterTaylor, parameter_taylor
-from gumbelrace.control_variates.stored import stored_taylor
-from gumbelrace.kernels.annealing import Constant, Geometric
-from gumbelrace.kernels.base import Info, Kernel
-from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
-from gumbelrace.kernels.gibbs import Gibbs, Labels
-from gumbelrace.kernels.graph import GraphGibbs
-from gumbelrace.kernels.langevin import Langevin, LangevinState
-from gumbelrace.kernels.metropolis import Metropolis
-from gumbelrace.kernels.proposals import LogWalk, RandomWalk
-from gumbelrace.kernels.pseudopriors import NormalPseudoprior
-from gumbelrace.kernels.scan import RandomScan, Shuffled, Systematic
-from gumbelrace.kernels.slice import EachCoordinate, RandomDirection, Slice
-from gumbelrace.kernels.target import Position
-from gumbelrace.models.potts import Ising, Pairwise, Potts
 from gumbelrace.population.base import Population
 from gumbelrace.population.compiled import compiled
 from gumbelrace.population.control import Always, ControlVariate
 from gumbelrace.population.factors import factors
 from gumbelrace.population.independent import independent
-from gumbelrace.population.likelihood import Likelihood, likelihood
 from gumbelrace.population.table import table
 from gumbelrace.sample import Draws, TotalVariation, sample
 from gumbelrace.solvers.base import Outcome, Promise, Solver
 from gumbelrace.solvers.betting import Betting
 from gumbelrace.solvers.exact import Exact
-from gumbelrace.solvers.lilucb import LilUCB
 from gumbelrace.solvers.race import Race
 from gumbelrace.walk import b_normal
 
@@ -105,3 +87,63 @@ __all__ = [
     "stored_taylor",
     "table",
 ]
+
+# What a plain race does not need: module -> the names that load it when they are first used.
+_LATER = {
+    "gumbelrace.chain.run": ("run",),
+    "gumbelrace.chain.trace": ("Trace",),
+    "gumbelrace.control_variates.by_jax": ("derivatives_by_jax", "jax_taylor"),
+    "gumbelrace.control_variates.data": ("DataTaylor", "data_taylor"),
+    "gumbelrace.control_variates.parameters": ("ParameterTaylor", "parameter_taylor"),
+    "gumbelrace.control_variates.stored": ("stored_taylor",),
+    "gumbelrace.kernels.annealing": ("Constant", "Geometric"),
+    "gumbelrace.kernels.base": ("Info", "Kernel"),
+    "gumbelrace.kernels.carlin_chib": ("Candidate", "CarlinChib", "ModelChoice"),
+    "gumbelrace.kernels.gibbs": ("Gibbs", "Labels"),
+    "gumbelrace.kernels.graph": ("GraphGibbs",),
+    "gumbelrace.kernels.langevin": ("Langevin", "LangevinState"),
+    "gumbelrace.kernels.metropolis": ("Metropolis",),
+    "gumbelrace.kernels.proposals": ("LogWalk", "RandomWalk"),
+    "gumbelrace.kernels.pseudopriors": ("NormalPseudoprior",),
+    "gumbelrace.kernels.scan": ("RandomScan", "Shuffled", "Systematic"),
+    "gumbelrace.kernels.slice": ("EachCoordinate", "RandomDirection", "Slice"),
+    "gumbelrace.kernels.target": ("Position",),
+    "gumbelrace.models.potts": ("Ising", "Pairwise", "Potts"),
+    "gumbelrace.population.likelihood": ("Likelihood", "likelihood"),
+    "gumbelrace.solvers.lilucb": ("LilUCB",),
+}
+
+if TYPE_CHECKING:
+    from gumbelrace.chain.run import run
+    from gumbelrace.chain.trace import Trace
+    from gumbelrace.control_variates.by_jax import derivatives_by_jax, jax_taylor
+    from gumbelrace.control_variates.data import DataTaylor, data_taylor
+    from gumbelrace.control_variates.parameters import ParameterTaylor, parameter_taylor
+    from gumbelrace.control_variates.stored import stored_taylor
+    from gumbelrace.kernels.annealing import Constant, Geometric
+    from gumbelrace.kernels.base import Info, Kernel
+    from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
+    from gumbelrace.kernels.gibbs import Gibbs, Labels
+    from gumbelrace.kernels.graph import GraphGibbs
+    from gumbelrace.kernels.langevin import Langevin, LangevinState
+    from gumbelrace.kernels.metropolis import Metropolis
+    from gumbelrace.kernels.proposals import LogWalk, RandomWalk
+    from gumbelrace.kernels.pseudopriors import NormalPseudoprior
+    from gumbelrace.kernels.scan import RandomScan, Shuffled, Systematic
+    from gumbelrace.kernels.slice import EachCoordinate, RandomDirection, Slice
+    from gumbelrace.kernels.target import Position
+    from gumbelrace.models.potts import Ising, Pairwise, Potts
+    from gumbelrace.population.likelihood import Likelihood, likelihood
+    from gumbelrace.solvers.lilucb import LilUCB
+else:  # hidden from type checkers, which would take any name at all
+    _MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+        return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -12,8 +12,8 @@ from gumbelrace.jit import check_generator
 from gumbelrace.population.base import Floats, Population, checked_count
 from gumbelrace.sample import batches, checked_prior, gumbels, share_read
 from gumbelrace.solvers.base import Promise, Solver
-from gumbelrace.solvers.engine import Results
 from gumbelrace.solvers.exact import totals
+from gumbelrace.solvers.results import Results
 
 # Sums that differ by less than this share of their size are equal but for rounding.
 ROUNDING = 1e-10

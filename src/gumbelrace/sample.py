@@ -12,7 +12,7 @@ from gumbelrace.jit import check_generator
 from gumbelrace.population.base import Floats, Population, checked_count
 from gumbelrace.solvers.base import Promise, Solver
 from gumbelrace.solvers.default import default_solver
-from gumbelrace.solvers.engine import Results
+from gumbelrace.solvers.results import Results
 
 # Gumbel variables held at a time.
 HELD = 2**20

@@ -5,13 +5,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from tests.common import seeded
 
 import gumbelrace as gr
 from gumbelrace.kernels.base import Info, Kernel
-
-
-def seeded(seed=0):
-    return np.random.default_rng(seed)
 
 
 class Point(NamedTuple):

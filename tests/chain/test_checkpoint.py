@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.chain.kernels import MIXED, Autoregression, Choice, Point, Raced, Walk, assert_same, seeded
+from tests.chain.kernels import MIXED, Autoregression, Choice, Point, Raced, Walk, assert_same
+from tests.common import seeded
 
 import gumbelrace as gr
 from gumbelrace.chain import checkpoint as module

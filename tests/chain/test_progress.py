@@ -5,7 +5,8 @@ import re
 import sys
 
 import pytest
-from tests.chain.kernels import Autoregression, Point, seeded
+from tests.chain.kernels import Autoregression, Point
+from tests.common import seeded
 
 import gumbelrace as gr
 from gumbelrace.chain.layout import Layout

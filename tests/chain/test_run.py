@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.chain.kernels import MIXED, Autoregression, Choice, Point, Raced, Walk, assert_same, seeded
+from tests.chain.kernels import MIXED, Autoregression, Choice, Point, Raced, Walk, assert_same
+from tests.common import seeded
 
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, InvalidGenerator, ShapeMismatch

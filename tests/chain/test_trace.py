@@ -4,22 +4,13 @@ import sys
 
 import numpy as np
 import pytest
-from tests.chain.kernels import (
-    MIXED,
-    Autoregression,
-    Choice,
-    Point,
-    Raced,
-    Scaled,
-    Tuned,
-    Walk,
-    seeded,
-)
+from tests.chain.kernels import MIXED, Autoregression, Choice, Point, Raced, Scaled, Tuned, Walk
+from tests.common import seeded
 
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, MissingPackage
 from gumbelrace.kernels.base import Info, Kernel
-from gumbelrace.solvers.base import new_results
+from gumbelrace.solvers.results import new_results
 
 START = Scaled(np.zeros(2), 1.0)
 

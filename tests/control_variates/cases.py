@@ -5,6 +5,7 @@ import math
 import numba
 import numpy as np
 from scipy.special import expit
+from tests.common import seeded
 
 import gumbelrace as gr
 from gumbelrace.models import logistic
@@ -16,10 +17,6 @@ FREEDOM = 4.0
 # Largest absolute first to third derivatives in z of the log of Student's t, its scale 1 (on a fine grid in
 # the tests).
 SLOPE, CURVATURE, THIRD = 1.25, 1.25, 0.911
-
-
-def seeded(seed=0):
-    return np.random.default_rng(seed)
 
 
 class Logistic:

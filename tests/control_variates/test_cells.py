@@ -1,7 +1,8 @@
 """Cells between quantiles, around the means of their rows."""
 
 import numpy as np
-from tests.control_variates.cases import FREEDOM, seeded
+from tests.common import seeded
+from tests.control_variates.cases import FREEDOM
 
 from gumbelrace.control_variates.cells import quantile_cells
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import bdtrc
+from tests.common import seeded
 from tests.control_variates.cases import (
     FREEDOM,
     assert_same_sums,
-    seeded,
     student,
     student_curvature,
     student_slope,

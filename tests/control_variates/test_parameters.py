@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.special import bdtrc
+from tests.common import seeded
 from tests.control_variates.cases import (
     CURVATURE,
     MODELS,
@@ -15,7 +16,6 @@ from tests.control_variates.cases import (
     likelihood,
     near,
     remainders,
-    seeded,
     student_curvature,
     student_slope,
     variance_ratio,

@@ -10,7 +10,7 @@ noncentral chi-square law that it allows.
 """
 
 import numpy as np
-from scipy.special import chdtrc, chndtr
+from scipy.special import chdtrc, chndtr, ndtr
 
 import gumbelrace as gr
 
@@ -107,3 +107,26 @@ class Rate:
 
     def log_density(self, x):
         return len(self.y) * np.log(x) - x * self.y.sum()
+
+
+class Line:
+    """Normal data of mean x0 + x1 z, no prior: the law is normal, in closed form."""
+
+    def __init__(self, size, rng):
+        self.design = np.column_stack([np.ones(size), rng.normal(1.0, 1.0, size)])
+        self.y = rng.normal(size=size)
+        covariance = np.linalg.inv(self.design.T @ self.design)
+        self.mean, self.root = covariance @ self.design.T @ self.y, np.linalg.cholesky(covariance)
+
+    def likelihood(self, points):
+        return gr.table(-0.5 * (self.y[:, None] - self.design @ points.T) ** 2)
+
+    def gradient(self, index, x):
+        return self.design[index].T @ (self.y[index] - self.design[index] @ x)
+
+    def invariance(self, kernel, rng, replicates, state=gr.Position):
+        """Smaller tail probability of the two margins of where replicates end, whitened, and doubled."""
+        starts = self.mean + rng.normal(size=(replicates, 2)) @ self.root.T
+        ends = np.array([after(kernel, state(start), 2, rng).position for start in starts])
+        margins = ndtr(np.linalg.solve(self.root, (ends - self.mean).T)) * CELLS
+        return 2.0 * min(tail(cells, np.full(CELLS, 1.0 / CELLS)) for cells in margins.astype(int))

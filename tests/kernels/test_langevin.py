@@ -8,8 +8,7 @@ from itertools import cycle
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
-from tests.kernels.laws import CELLS, FALSE_ALARM, Cauchy, after, chain, invariance, tail
+from tests.kernels.laws import FALSE_ALARM, Cauchy, Line, chain, invariance
 
 import gumbelrace as gr
 from gumbelrace.errors import FactorFailed, InvalidArgument
@@ -88,22 +87,10 @@ def test_raced_decisions_stay_within_delta(solver):
 def test_two_dimensions(matrix):
     """Normal data of mean x0 + x1 z, preconditioned: whitened ends are standard normal in each margin."""
     rng = np.random.default_rng(2)
-    design = np.column_stack([np.ones(60), rng.normal(1.0, 1.0, 60)])
-    y = rng.normal(size=60)
-    covariance = np.linalg.inv(design.T @ design)
-    mean, root = covariance @ design.T @ y, np.linalg.cholesky(covariance)
-    kernel = gr.Langevin(
-        lambda points: gr.table(-0.5 * (y[:, None] - design @ points.T) ** 2),
-        lambda index, x: design[index].T @ (y[index] - design[index] @ x),
-        size=60,
-        batch=20,
-        scale=root if matrix else [0.15, 0.1],
-        solver=gr.Exact(),
-    )
-    starts = mean + rng.normal(size=(1000, 2)) @ root.T
-    ends = np.array([after(kernel, gr.LangevinState(start), 2, rng).position for start in starts])
-    for margin in np.linalg.solve(root, (ends - mean).T):
-        assert tail((ndtr(margin) * CELLS).astype(int), np.full(CELLS, 1.0 / CELLS)) > FALSE_ALARM / 2
+    line = Line(60, rng)
+    scale = line.root if matrix else [0.15, 0.1]
+    kernel = gr.Langevin(line.likelihood, line.gradient, size=60, batch=20, scale=scale, solver=gr.Exact())
+    assert line.invariance(kernel, rng, 1000, gr.LangevinState) > FALSE_ALARM
 
 
 @pytest.mark.parametrize(("start", "goal"), [(0.01, 0.57), (30.0, 0.57), (1.0, 0.8)])

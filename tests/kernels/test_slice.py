@@ -5,8 +5,7 @@ False-alarm rate of each statistical test: 1e-4 over seeds.
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
-from tests.kernels.laws import CELLS, FALSE_ALARM, Cauchy, Rate, after, chain, invariance, tail
+from tests.kernels.laws import FALSE_ALARM, Cauchy, Line, Rate, chain, invariance
 
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
@@ -68,22 +67,9 @@ def test_raced_decisions_stay_within_delta(solver):
 def test_two_dimensions(directions, width):
     """Normal data of mean x0 + x1 z: the posterior is normal. Each margin of whitened ends is tested."""
     rng = np.random.default_rng(3)
-    design = np.column_stack([np.ones(60), rng.normal(1.0, 1.0, 60)])
-    y = rng.normal(size=60)
-    covariance = np.linalg.inv(design.T @ design)
-    mean, root = covariance @ design.T @ y, np.linalg.cholesky(covariance)
-    kernel = gr.Slice(
-        lambda points: gr.table(-0.5 * (y[:, None] - design @ points.T) ** 2),
-        width,
-        directions=directions,
-        solver=gr.Exact(),
-    )
-    starts = mean + rng.normal(size=(250, 2)) @ root.T
-    ends = np.array([after(kernel, gr.Position(start), 2, rng).position for start in starts])
-    whitened = np.linalg.solve(root, (ends - mean).T)
-    for margin in whitened:
-        cells = (ndtr(margin) * CELLS).astype(int)
-        assert tail(cells, np.full(CELLS, 1.0 / CELLS)) > FALSE_ALARM / 2
+    line = Line(60, rng)
+    kernel = gr.Slice(line.likelihood, width, directions=directions, solver=gr.Exact())
+    assert line.invariance(kernel, rng, 250) > FALSE_ALARM
 
 
 def test_limit_on_steps_out_is_kept():

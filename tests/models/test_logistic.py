@@ -6,13 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.common import seeded
 
 from gumbelrace.models import logistic
-
-
-def seeded(seed=0):
-    return np.random.default_rng(seed)
-
 
 X = seeded(1).normal(size=(200, 3))
 Y = seeded(2).integers(0, 2, 200).astype(float)

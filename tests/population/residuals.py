@@ -5,22 +5,18 @@ import math
 import numba
 import numpy as np
 import pytest
+from tests.common import seeded
 
 import gumbelrace as gr
 from gumbelrace.population.control import Always
 from gumbelrace.solvers.exact import totals
 
-SOLVERS = [gr.Exact(), gr.Betting(), gr.Race(), gr.Race(gr.Serfling()), gr.LilUCB()]
 # Of the largest sum; 1e-9 is asked for.
 RELATIVE = 1e-11
 
 kinds = pytest.mark.parametrize("kind", ["compiled", "factors", "table"])
 shares = pytest.mark.parametrize("share", [0.0, 0.1])
 sizes = pytest.mark.parametrize("size", [2, 300, 20_001])
-
-
-def seeded(seed=0):
-    return np.random.default_rng(seed)
 
 
 @numba.njit

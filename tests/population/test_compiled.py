@@ -5,23 +5,11 @@ import sys
 import numba
 import numpy as np
 import pytest
+from tests.common import QUICK, seeded
 
 import gumbelrace as gr
 from gumbelrace.errors import FactorFailed, InvalidArgument, InvalidReward, RewardOutOfRange
 from gumbelrace.solvers.exact import totals
-
-SOLVERS = [
-    gr.Exact(),
-    gr.Betting(),
-    gr.Race(),
-    gr.Race(variance=gr.Marginal()),
-    gr.Race(gr.Serfling()),
-    gr.LilUCB(),
-]
-
-
-def seeded(seed=0):
-    return np.random.default_rng(seed)
 
 
 @numba.njit
@@ -63,7 +51,7 @@ def test_exact_reads_every_reward_once(size):
 
 
 @pytest.mark.parametrize("size", [300, 20_001])
-@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+@pytest.mark.parametrize("solver", QUICK, ids=repr)
 def test_evaluations_are_what_was_computed(solver, size):
     population, count = ranged(seeded(2).normal(size=(size, 5), scale=3.0 / np.sqrt(size)))
     for seed in range(5):
@@ -136,7 +124,7 @@ def test_reward_out_of_range_is_named(solver, size, bad):
         solver.best(counted(rewards, (0.0, 1.0))[0], None, seeded())
 
 
-@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+@pytest.mark.parametrize("solver", QUICK, ids=repr)
 def test_factor_that_raises(solver, monkeypatch):
     told = []
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: told.append(str(unraisable.exc_value)))

@@ -8,17 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import bdtrc
-from tests.population.residuals import (
-    SOLVERS,
-    Case,
-    approximate,
-    assert_same_sums,
-    entry,
-    kinds,
-    seeded,
-    shares,
-    sizes,
-)
+from tests.common import ONE_OF_EACH, seeded
+from tests.population.residuals import Case, approximate, assert_same_sums, entry, kinds, shares, sizes
 
 import gumbelrace as gr
 from gumbelrace.population.control import residual_of, table_of
@@ -62,7 +53,7 @@ def test_sums_of_small_populations(kind, size, arms, share, seed):
 
 @kinds
 @shares
-@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+@pytest.mark.parametrize("solver", ONE_OF_EACH, ids=repr)
 def test_winners_are_those_of_the_rewards(kind, share, solver):
     """Sums differ by thousands of standard deviations of what the residuals sum to: no solver errs."""
     case = Case(1000, 5, share, noise=1e-6)
@@ -95,7 +86,7 @@ def test_a_table_counts_the_rows_that_are_always_read(kind):
 
 
 @pytest.mark.parametrize("kind", ["compiled", "factors"])
-@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+@pytest.mark.parametrize("solver", ONE_OF_EACH, ids=repr)
 def test_evaluations_are_what_was_computed(kind, solver):
     case = Case(2000, 4, 0.1, noise=0.1)
     population = case.population(kind).minus(case.control())

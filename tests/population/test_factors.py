@@ -2,24 +2,13 @@
 
 import numpy as np
 import pytest
+from tests.common import QUICK, seeded
 
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, InvalidReward, RewardOutOfRange, ShapeMismatch
 from gumbelrace.solvers.exact import totals
 
-SOLVERS = [
-    gr.Exact(),
-    gr.Betting(),
-    gr.Race(),
-    gr.Race(variance=gr.Marginal()),
-    gr.Race(gr.Serfling()),
-    gr.LilUCB(),
-]
 SIZES = [1, 129, 16_383, 16_384, 20_001]
-
-
-def seeded(seed=0):
-    return np.random.default_rng(seed)
 
 
 class Recorder:
@@ -51,7 +40,7 @@ def test_exact_reads_every_reward_once(size):
 
 
 @pytest.mark.parametrize("size", [300, 20_001])
-@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+@pytest.mark.parametrize("solver", QUICK, ids=repr)
 def test_evaluations_are_what_was_asked_for(solver, size):
     if solver == gr.LilUCB() and size > 300:
         pytest.skip("a call of Python for every reward")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.common import ONE_OF_EACH, seeded
 
 import gumbelrace as gr
 from gumbelrace.errors import (
@@ -14,12 +15,6 @@ from gumbelrace.errors import (
     ShapeMismatch,
 )
 from gumbelrace.solvers.exact import totals
-
-SOLVERS = [gr.Exact(), gr.Betting(), gr.Race(), gr.Race(gr.Serfling()), gr.LilUCB()]
-
-
-def seeded(seed=0):
-    return np.random.default_rng(seed)
 
 
 class Recorder:
@@ -65,7 +60,7 @@ def test_an_exact_scan_takes_no_look():
     assert gr.Exact().best(recorder([40, 30]).population(), None, seeded()).looks == 0
 
 
-@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+@pytest.mark.parametrize("solver", ONE_OF_EACH, ids=repr)
 def test_evaluations_are_what_was_asked_for_without_replacement(solver):
     arms = recorder([700, 40, 300, 0, 5000])
     population = arms.ranged()
@@ -89,7 +84,7 @@ def test_proved_solvers_find_the_best_sum(solver, sizes, seed):
     assert outcome.evaluations <= sum(sizes)
 
 
-@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+@pytest.mark.parametrize("solver", ONE_OF_EACH, ids=repr)
 def test_a_large_arm_is_not_favoured(solver):
     """Arm 0 has the highest mean, arm 1 the highest sum, arm 2 the most rewards."""
     arms = Recorder([np.full(10, 5.0), np.full(1000, 0.1), np.full(3000, -0.1)])
@@ -109,7 +104,7 @@ def test_a_race_drops_arms_without_a_range():
 
 def test_arms_without_rewards_are_decided_by_the_prior():
     population = gr.independent(lambda index, arm: index * 0.0, [0, 0, 0], (0.0, 0.0))
-    for solver in SOLVERS:
+    for solver in ONE_OF_EACH:
         assert solver.best(population, [0.0, 2.0, 1.0], seeded()).arm == 1
     draws = gr.sample(population, size=3, solver=gr.Exact(), rng=seeded())
     assert (draws.fraction, draws.evaluations.sum()) == (0.0, 0)
@@ -126,7 +121,7 @@ def test_error_names_the_row_of_the_arm():
         gr.Exact().best(arms.population((-20.0, 20.0)), None, seeded())
 
 
-@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+@pytest.mark.parametrize("solver", ONE_OF_EACH, ids=repr)
 def test_minus_infinity_rules_an_arm_out(solver):
     arms = [np.full(50, -np.inf), seeded(2).uniform(size=30), np.full(40, -np.inf)]
     population = Recorder(arms).population((-np.inf, 1.0))

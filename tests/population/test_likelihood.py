@@ -5,15 +5,12 @@ import math
 import numba
 import numpy as np
 import pytest
+from tests.common import seeded
 
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, InvalidReward, RewardOutOfRange, ShapeMismatch
 from gumbelrace.population.likelihood import by_arm
 from gumbelrace.solvers.exact import totals
-
-
-def seeded(seed=0):
-    return np.random.default_rng(seed)
 
 
 @numba.njit

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from tests.common import seeded
 
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, InvalidReward, RewardOutOfRange, ShapeMismatch
@@ -14,10 +15,6 @@ from gumbelrace.solvers.exact import totals
 
 # Single rows, the first size that is read in blocks, the last block not full, two passes for the range.
 SIZES = [100, 16_384, 20_001, 70_000]
-
-
-def seeded(seed=0):
-    return np.random.default_rng(seed)
 
 
 def mapped(path, rewards, mode="r"):

@@ -9,25 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from tests.common import EVERY_SOLVER, seeded
 
 import gumbelrace as gr
 from gumbelrace.errors import NoPossibleArm
 
-SOLVERS = [
-    gr.Exact(),
-    gr.Betting(),
-    gr.Race(),
-    gr.Race(variance=gr.Marginal()),
-    gr.Race(gr.Serfling()),
-    gr.LilUCB(),
-    gr.LilUCB.guaranteed(),
-]
-EVERY_SOLVER = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
 KINDS = ["table", "memmap", "shuffled memmap", "factors", "compiled"]
-
-
-def seeded(seed=0):
-    return np.random.default_rng(seed)
 
 
 @numba.njit

@@ -3,6 +3,7 @@
 import numba
 import numpy as np
 import pytest
+from tests.common import EVERY_SOLVER, SOLVERS, seeded
 
 import gumbelrace as gr
 from gumbelrace.errors import (
@@ -17,22 +18,8 @@ from gumbelrace.errors import (
     UnknownRange,
 )
 
-SOLVERS = [
-    gr.Exact(),
-    gr.Betting(),
-    gr.Race(),
-    gr.Race(variance=gr.Marginal()),
-    gr.Race(gr.Serfling()),
-    gr.LilUCB(),
-    gr.LilUCB.guaranteed(),
-]
-EVERY_SOLVER = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
 REWARDS = np.random.default_rng(1).uniform(size=(200, 3))
 TIED = np.tile(REWARDS[:, :1], 3)  # everything is read
-
-
-def seeded(seed=0):
-    return np.random.default_rng(seed)
 
 
 def factors(rewards, reward_range=None):

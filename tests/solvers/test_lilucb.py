@@ -2,13 +2,10 @@
 
 import numpy as np
 import pytest
+from tests.common import seeded
 
 import gumbelrace as gr
 from gumbelrace.bounds.lil import guaranteed, heuristic
-
-
-def seeded(seed=0):
-    return np.random.default_rng(seed)
 
 
 def pulls_of(solver, rewards, offset, seed):

@@ -5,10 +5,11 @@ from itertools import pairwise
 import numba
 import numpy as np
 import pytest
+from tests.common import seeded
 
 import gumbelrace as gr
 from gumbelrace.solvers.betting import CAUTION, MOST_AT_STAKE
-from gumbelrace.solvers.engine import KEPT
+from gumbelrace.solvers.reading import KEPT
 
 SOLVERS = [
     gr.Exact(),
@@ -19,10 +20,6 @@ SOLVERS = [
     gr.Race(gr.Serfling(), delta=0.01, variance=gr.Marginal()),
     gr.LilUCB(0.01),
 ]
-
-
-def seeded(seed=0):
-    return np.random.default_rng(seed)
 
 
 @numba.njit

@@ -15,14 +15,17 @@ from numpy.typing import NDArray
 
 from gumbelrace.control_variates.parameters import ParameterTaylor
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.jit import Bits, Packed, bits_of, call_setter, kernel, pack, part, unpack
+from gumbelrace.jit import Bits, bits_of, call_setter, kernel, part
 from gumbelrace.kernels.base import Block, Info
 from gumbelrace.kernels.target import Position
+from gumbelrace.packed import Packed, pack, unpack
 from gumbelrace.population.base import CODE, FINE, Floats, Source
 from gumbelrace.population.likelihood import Likelihood
 from gumbelrace.shuffle import Stream
 from gumbelrace.solvers.base import Solver
-from gumbelrace.solvers.engine import EVALUATIONS, LEADER, LOOKS, new_gear, new_sample, race
+from gumbelrace.solvers.engine import new_gear, race
+from gumbelrace.solvers.field import EVALUATIONS, LEADER, LOOKS
+from gumbelrace.solvers.reading import new_sample
 
 CURRENT, PROPOSED = 0, 1
 

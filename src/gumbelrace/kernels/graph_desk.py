@@ -17,10 +17,11 @@ from gumbelrace.errors import (
     RewardOutOfRange,
     UnknownRange,
 )
-from gumbelrace.jit import READER, pack, unpack
+from gumbelrace.jit import READER
 from gumbelrace.kernels.graph_head import SITE, Desk
 from gumbelrace.kernels.graph_layout import Layout
 from gumbelrace.kernels.graph_sweep import Table
+from gumbelrace.packed import pack, unpack
 from gumbelrace.population.base import (
     ARM,
     CODE,

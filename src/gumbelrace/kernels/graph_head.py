@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from gumbelrace.jit import maker, part
 from gumbelrace.kernels.graph_layout import Layout, look_at
 from gumbelrace.population.base import Floats, Source, read
-from gumbelrace.solvers.engine import new_block, total
+from gumbelrace.solvers.reading import new_block, total
 
 # Sums that differ by less than this share of their size are equal but for rounding.
 ROUNDING = 1e-10

@@ -32,17 +32,10 @@ from gumbelrace.kernels.graph_head import (
 from gumbelrace.kernels.graph_layout import Layout
 from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source
 from gumbelrace.shuffle import Stream
-from gumbelrace.solvers.engine import (
-    EVALUATIONS,
-    EXHAUSTED,
-    LEADER,
-    LOOKS,
-    Field,
-    new_gear,
-    new_sample,
-    race,
-)
+from gumbelrace.solvers.engine import new_gear, race
+from gumbelrace.solvers.field import EVALUATIONS, EXHAUSTED, LEADER, LOOKS, Field
 from gumbelrace.solvers.race import Looks
+from gumbelrace.solvers.reading import new_sample
 
 # Long tails are read in blocks, which memory gives faster than single rows: at least BLOCKS of them, of a
 # power of two of rows, and single rows if these would be fewer than SHORTEST.

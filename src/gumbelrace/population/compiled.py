@@ -10,7 +10,8 @@ from numba.core.errors import NumbaError
 from numpy.typing import ArrayLike
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.jit import READER, Packed, fetch_row, pack, unpack
+from gumbelrace.jit import READER
+from gumbelrace.packed import Packed, fetch_row, pack, unpack
 from gumbelrace.population.base import Floats, Range, SharedPopulation, checked_count, checked_range
 from gumbelrace.population.control import (
     ControlVariate,

@@ -9,7 +9,8 @@ from numba.core.dispatcher import Dispatcher
 from numpy.typing import ArrayLike
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.jit import pack, part, users
+from gumbelrace.jit import part, users
+from gumbelrace.packed import pack
 from gumbelrace.population.base import Floats, checked_count, checked_range
 from gumbelrace.population.compiled import Compiled
 from gumbelrace.population.control import ControlVariate

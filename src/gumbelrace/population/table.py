@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.jit import FAST, READER, pack, unpack
+from gumbelrace.jit import FAST, READER
+from gumbelrace.packed import pack, unpack
 from gumbelrace.population.base import (
     NOT_A_REWARD,
     OUT_OF_RANGE,

@@ -14,7 +14,7 @@ from gumbelrace.errors import InvalidArgument, NoPossibleArm, ShapeMismatch, Unk
 from gumbelrace.jit import bits_of, check_generator
 from gumbelrace.population.base import CODE, FINE, Floats, Population, SharedPopulation
 from gumbelrace.solvers import engine, separate
-from gumbelrace.solvers.engine import Results
+from gumbelrace.solvers.results import Results, new_results, part_of
 
 # Ctrl-C is heard between calls of a kernel; a call is given about this many seconds of draws.
 SECONDS_A_CALL = 0.1
@@ -78,7 +78,7 @@ class Solver(ABC):
 
     @abstractmethod
     def rule(self, population: Population) -> Any:
-        """Give the rule of the race (see `engine`, or `separate` for arms with rows of their own)."""
+        """Give the rule of the race (see `rules`, or `separate` for arms with rows of their own)."""
 
     def best(self, population: Population, offset: ArrayLike | None, rng: np.random.Generator) -> Outcome:
         """Find the best arm.
@@ -144,18 +144,6 @@ def opened(population: Population, need_range: bool) -> Iterator[tuple[Any, Any,
     else:
         with population.streams() as streams, population.source(need_range) as source:
             yield source, streams, population.sizes, separate.solve_separate
-
-
-def new_results(draws: int) -> Results:
-    """Make room for the results of `draws` draws."""
-    arms, evaluations, looks = np.zeros((3, draws), np.int64)
-    return Results(arms, evaluations, looks, np.zeros(draws, np.bool_))
-
-
-def part_of(results: Results, part: slice) -> Results:
-    """Give a view of the results of some of the draws."""
-    arms, evaluations, looks, exhausted = results
-    return Results(arms[part], evaluations[part], looks[part], exhausted[part])
 
 
 def parts(draws: int, count: int = 1) -> Iterator[slice]:

@@ -21,23 +21,13 @@ from numpy.typing import NDArray
 from gumbelrace.jit import part
 from gumbelrace.population.base import Floats, Population, SharedPopulation, Source
 from gumbelrace.shuffle import SHORTEST as BLOCK
-from gumbelrace.solvers import engine
+from gumbelrace.solvers import rules
 from gumbelrace.solvers.base import Promise, Solver, check_delta
 from gumbelrace.solvers.betting_separate import MOST_AT_STAKE, OwnWagers
-from gumbelrace.solvers.engine import (
-    ALIVE,
-    HELD,
-    LEADER,
-    LOOKS,
-    RUNNER_UP,
-    TRUSTED_SHARE,
-    Field,
-    Sample,
-    drop,
-    fresh_rows,
-    implements,
-    rank,
-)
+from gumbelrace.solvers.field import ALIVE, LEADER, LOOKS, RUNNER_UP, Field, drop, rank
+from gumbelrace.solvers.reading import HELD, Sample, fresh_rows
+from gumbelrace.solvers.rules import implements
+from gumbelrace.solvers.scanning import TRUSTED_SHARE
 
 SHORTEST_LOOK, GROWTH = 16, 7
 CAUTION = 2.0
@@ -60,13 +50,13 @@ class Ledger(NamedTuple):
     squares: Floats  # squared deviations of Z from its mean in each look, whoever was the rival
 
 
-@implements(engine.prepare, Wagers)
+@implements(rules.prepare, Wagers)
 def _prepare(rule: Wagers, source: Source) -> Ledger:
     d = source.arms
     return Ledger(np.empty(d), np.empty(d, np.int64), np.empty(d), np.empty(d), np.empty(d))
 
 
-@implements(engine.begin, Wagers)
+@implements(rules.begin, Wagers)
 def _begin(rule: Wagers, ledger: Ledger, source: Source, field: Field, size: int) -> None:
     """Start with nothing won, and drop arms that the range alone shows to be beaten."""
     surely = -np.inf
@@ -79,7 +69,7 @@ def _begin(rule: Wagers, ledger: Ledger, source: Source, field: Field, size: int
         field.out[arm] = source.high[arm] + field.offset[arm] / size < surely
 
 
-@implements(engine.next_look, Wagers)
+@implements(rules.next_look, Wagers)
 def _next_look(rule: Wagers, taken: int, size: int) -> int:
     """Read a few rows first, later a share of what was read, up to the end of a block."""
     count = min(max(SHORTEST_LOOK, taken // GROWTH), HELD)
@@ -88,7 +78,7 @@ def _next_look(rule: Wagers, taken: int, size: int) -> int:
     return count if taken + count < size else 0
 
 
-@implements(engine.judge, Wagers)
+@implements(rules.judge, Wagers)
 def _judge(
     rule: Wagers,
     ledger: Ledger,

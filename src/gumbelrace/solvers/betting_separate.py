@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from gumbelrace.jit import part
 from gumbelrace.population.base import Floats, Source
-from gumbelrace.solvers import engine, separate
-from gumbelrace.solvers.engine import ALIVE, LEADER, LOOKS, RUNNER_UP, Field, drop, implements
+from gumbelrace.solvers import rules, separate
+from gumbelrace.solvers.field import ALIVE, LEADER, LOOKS, RUNNER_UP, Field, drop
+from gumbelrace.solvers.rules import implements
 from gumbelrace.solvers.separate import Own, rank_own
 
 # One reward may cost at most this share of the wealth.
@@ -36,7 +37,7 @@ class OwnLedger(NamedTuple):
     before: Floats
 
 
-@implements(engine.prepare, OwnWagers)
+@implements(rules.prepare, OwnWagers)
 def _prepare(rule: OwnWagers, source: Source) -> OwnLedger:
     d = source.arms
     return OwnLedger(np.empty(d), np.empty(d, np.int64), np.empty(d), np.empty(d))

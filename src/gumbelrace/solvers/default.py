@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from gumbelrace.population.base import Population
 from gumbelrace.solvers.base import Promise, Solver, check_delta
 from gumbelrace.solvers.betting import Betting
-from gumbelrace.solvers.engine import Results
 from gumbelrace.solvers.race import Race
+from gumbelrace.solvers.results import Results
 
 
 def default_solver(population: Population, delta: float = 0.05) -> Solver:

@@ -9,9 +9,12 @@ from numpy.typing import NDArray
 from gumbelrace.jit import Bits, bits_of, kernel, maker
 from gumbelrace.population.base import Floats, Population, SharedPopulation, Source
 from gumbelrace.shuffle import Stream, Streams, rewind_all
-from gumbelrace.solvers import engine, separate
+from gumbelrace.solvers import rules, separate
 from gumbelrace.solvers.base import Promise, Solver
-from gumbelrace.solvers.engine import Field, Sample, implements
+from gumbelrace.solvers.field import ALIVE, Field, admit, new_field, reset
+from gumbelrace.solvers.reading import Sample, new_block, new_rows
+from gumbelrace.solvers.rules import implements
+from gumbelrace.solvers.scanning import scan
 from gumbelrace.solvers.separate import Own
 
 
@@ -21,22 +24,22 @@ class Scan(NamedTuple):
     keeps: bool = False
 
 
-@implements(engine.prepare, Scan)
+@implements(rules.prepare, Scan)
 def _prepare(rule: Scan, source: Source) -> int:
     return 0
 
 
-@implements(engine.begin, Scan)
+@implements(rules.begin, Scan)
 def _begin(rule: Scan, work: int, source: Source, field: Field, size: int) -> None:
     return None
 
 
-@implements(engine.next_look, Scan)
+@implements(rules.next_look, Scan)
 def _next_look(rule: Scan, taken: int, size: int) -> int:
     return 0
 
 
-@implements(engine.judge, Scan)
+@implements(rules.judge, Scan)
 def _judge(
     rule: Scan, work: int, source: Source, field: Field, sample: Sample, taken: int, size: int
 ) -> None:
@@ -94,11 +97,11 @@ def _raced_totals(population: Population) -> Floats:
 
 @kernel
 def _totals_shared(source: Source, stream: Stream, size: int) -> Floats:
-    field = engine.new_field(source.arms)
-    engine.reset(field, source, np.zeros(source.arms))
-    engine.admit(field, source)
-    rows, block = engine.new_rows(source), engine.new_block(source, source.chunk)
-    engine.scan(source, stream, size, field, rows, block, 0)
+    field = new_field(source.arms)
+    reset(field, source, np.zeros(source.arms))
+    admit(field, source)
+    rows, block = new_rows(source), new_block(source, source.chunk)
+    scan(source, stream, size, field, rows, block, 0)
     return _only_alive(field)
 
 
@@ -106,9 +109,9 @@ def _totals_shared(source: Source, stream: Stream, size: int) -> Floats:
 def _totals_separate(
     rule: Scan, source: Source, streams: Streams, bits: Bits, sizes: NDArray[np.int64]
 ) -> Floats:
-    field, own = engine.new_field(source.arms), separate.new_own(source)
+    field, own = new_field(source.arms), separate.new_own(source)
     rows, one = np.empty(source.chunk, np.int64), np.empty(1, np.int64)
-    engine.reset(field, source, np.zeros(source.arms))
+    reset(field, source, np.zeros(source.arms))
     separate.enter_own(field, own, source)
     separate.look(rule, source, streams, bits, sizes, field, own, rows, one)
     rewind_all(streams)
@@ -119,6 +122,6 @@ def _totals_separate(
 def _only_alive(field: Field) -> Floats:
     """Give the sums of the arms still in the race, -inf for the others."""
     sums = np.full(len(field.sums), -np.inf)
-    for a in range(field.tally[engine.ALIVE]):
+    for a in range(field.tally[ALIVE]):
         sums[field.arms[a]] = field.sums[field.arms[a]]
     return sums

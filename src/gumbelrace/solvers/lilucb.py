@@ -26,8 +26,8 @@ from gumbelrace.population.base import (
     read,
 )
 from gumbelrace.shuffle import Streams, rewind_all, take_from
-from gumbelrace.solvers.base import Promise, Solver, check_delta, part_of, parts
-from gumbelrace.solvers.engine import Results
+from gumbelrace.solvers.base import Promise, Solver, check_delta, parts
+from gumbelrace.solvers.results import Results, part_of
 
 # Rows of an arm are drawn so many at a time: the memory that one waits for is fetched for all.
 AHEAD = 16

@@ -19,10 +19,12 @@ from gumbelrace.population.base import (
     Source,
     checked_count,
 )
-from gumbelrace.solvers import engine
+from gumbelrace.solvers import rules
 from gumbelrace.solvers.base import Promise, Solver, check_delta
-from gumbelrace.solvers.engine import ALIVE, HELD, LEADER, LOOKS, Field, Sample, implements
+from gumbelrace.solvers.field import ALIVE, LEADER, LOOKS, Field
 from gumbelrace.solvers.race_separate import OwnLooks, own_looks
+from gumbelrace.solvers.reading import HELD, Sample, fresh_rows
+from gumbelrace.solvers.rules import implements
 
 # Relative size of a standard deviation that is nothing but rounding.
 ROUNDING = 1e-14
@@ -47,19 +49,19 @@ class Moments(NamedTuple):
     leader: NDArray[np.int64]  # of the look before
 
 
-@implements(engine.prepare, Looks)
+@implements(rules.prepare, Looks)
 def _prepare(rule: Looks, source: Source) -> Moments:
     return Moments(np.empty(source.arms), np.empty(1, np.int64))
 
 
-@implements(engine.begin, Looks)
+@implements(rules.begin, Looks)
 def _begin(rule: Looks, moments: Moments, source: Source, field: Field, size: int) -> None:
     moments.leader[0] = -1
     for arm in range(source.arms):
         field.need[arm] = 0.0  # nothing is expected before the first look
 
 
-@implements(engine.next_look, Looks)
+@implements(rules.next_look, Looks)
 def _next_look(rule: Looks, taken: int, size: int) -> int:
     for t in range(len(rule.at)):
         if rule.at[t] > taken:
@@ -67,7 +69,7 @@ def _next_look(rule: Looks, taken: int, size: int) -> int:
     return 0
 
 
-@implements(engine.judge, Looks)
+@implements(rules.judge, Looks)
 def _judge(
     rule: Looks,
     moments: Moments,
@@ -169,7 +171,7 @@ def bound(
 @part
 def update(moments: Moments, field: Field, sample: Sample, partner: int, arm: int, taken: int) -> None:
     """Bring an arm's squared deviations up to date with the rows of the last look."""
-    fresh = engine.fresh_rows(sample)
+    fresh = fresh_rows(sample)
     before = taken - fresh
     mean = difference(field.fresh, partner, arm) / fresh
     result = squares(sample, sample.runs[1], sample.runs[0], field, partner, arm, mean)

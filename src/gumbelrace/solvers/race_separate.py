@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from gumbelrace.bounds.base import Bound
 from gumbelrace.jit import part
 from gumbelrace.population.base import Floats, Source
-from gumbelrace.solvers import engine, separate
-from gumbelrace.solvers.engine import ALIVE, LEADER, LOOKS, Field, implements
+from gumbelrace.solvers import rules, separate
+from gumbelrace.solvers.field import ALIVE, LEADER, LOOKS, Field
+from gumbelrace.solvers.rules import implements
 from gumbelrace.solvers.separate import Own, estimate_own
 
 # Weight, in rewards, of the variance of all arms; and the share of an arm that the second look adds.
@@ -58,7 +59,7 @@ def _own_looks(bound: Bound, delta: float, first: int, sizes: tuple[int, ...]) -
     return OwnLooks(first, *coefficients, bound.adds_in_squares)
 
 
-@implements(engine.prepare, OwnLooks)
+@implements(rules.prepare, OwnLooks)
 def _prepare(rule: OwnLooks, source: Source) -> Margins:
     return Margins(np.empty(source.arms))
 

@@ -1,6 +1,6 @@
 """The race of arms with rows of their own: arm i has N_i rewards, and sums are compared.
 
-The loop of `engine` with one stream for each arm. Its rules implement, besides ``engine.prepare``,
+The loop of `engine` with one stream for each arm. Its rules implement, besides ``rules.prepare``,
 
 - ``look_size(rule, look, taken, size)``: rows to read of an arm now;
 - ``judge_own(rule, work, source, field, own, sizes)``: flag in `field.out` the arms to drop.
@@ -14,23 +14,22 @@ from numpy.typing import NDArray
 from gumbelrace.jit import Bits, kernel, maker, part
 from gumbelrace.population.base import CODE, IMPOSSIBLE, Floats, Source, read
 from gumbelrace.shuffle import Streams, rewind_all, take_from
-from gumbelrace.solvers.engine import (
+from gumbelrace.solvers.field import (
     ALIVE,
     EVALUATIONS,
     EXHAUSTED,
     LOOKS,
     Field,
-    Results,
     admit,
     drop,
     drop_ruled_out,
     line_up,
     new_field,
     place,
-    prepare,
-    record,
     reset,
 )
+from gumbelrace.solvers.results import Results, record
+from gumbelrace.solvers.rules import prepare
 
 
 class Own(NamedTuple):

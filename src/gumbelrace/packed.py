@@ -1,0 +1,173 @@
+"""Data behind an address: laid out for compiled code, rebuilt there, and asked for ahead of use.
+
+A reader that is called by its address (see `jit`) finds its arrays and numbers behind another.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from gumbelrace.errors import InvalidArgument
+
+
+class Packed(NamedTuple):
+    """Data that compiled code finds behind an address: `words` describes `parts`, of numba `type`."""
+
+    words: NDArray[np.int64]
+    parts: tuple[NDArray[Any], ...]
+    type: Any
+
+
+def pack(data: tuple[Any, ...]) -> Packed:
+    """Lay out arrays and numbers for `unpack`; the result keeps them alive."""
+    parts = tuple(_part(item, position) for position, item in enumerate(data))
+    words: list[int] = []
+    for item, part in zip(data, parts, strict=True):
+        words.append(part.ctypes.data)
+        if isinstance(item, np.ndarray):
+            words.extend(part.shape)
+            words.extend(part.strides)
+    layouts = tuple(map(_layout, data, parts))
+    return Packed(np.array(words, dtype=np.int64), parts, _tuple_type(layouts))
+
+
+def _part(item: Any, position: int) -> NDArray[Any]:
+    part = np.asarray(item)
+    is_data = isinstance(item, (np.ndarray, np.generic, bool, int, float, complex))
+    if not is_data or part.dtype.hasobject:
+        raise InvalidArgument(
+            f"data[{position}] is a {type(item).__name__}; give NumPy arrays and numbers only, "
+            "one item for each argument of log_factor after (n, arm)"
+        )
+    return part
+
+
+# What numba's type of an item depends on: dtype, dimensions (None for a number), layout, whether it is
+# read-only and aligned.
+Layout = tuple[np.dtype[Any], int | None, str, bool, bool]
+
+
+def _layout(item: Any, part: NDArray[Any]) -> Layout:
+    flags = part.flags
+    order = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
+    dimensions = part.ndim if isinstance(item, np.ndarray) else None
+    return part.dtype, dimensions, order, not flags.writeable, flags.aligned
+
+
+@functools.lru_cache(maxsize=1024)
+def _tuple_type(layouts: tuple[Layout, ...]) -> Any:
+    """Give numba's type of a tuple; finding it anew for each population would cost more than a race."""
+    return types.Tuple([_type(*layout) for layout in layouts])
+
+
+def _type(dtype: np.dtype[Any], ndim: int | None, order: str, readonly: bool, aligned: bool) -> Any:
+    item = numba.from_dtype(dtype)
+    return item if ndim is None else types.Array(item, ndim, order, readonly=readonly, aligned=aligned)
+
+
+@intrinsic
+def unpack(typingctx: Any, words: Any, data_type: Any) -> Any:
+    """Rebuild the tuple of type `data_type` that `pack` laid out; nothing is copied or owned."""
+    target = data_type.instance_type
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        reader = _Words(builder, arguments[0])
+        items = [_item(context, builder, reader, part) for part in target.types]
+        return context.make_tuple(builder, target, items)
+
+    return target(words, data_type), codegen
+
+
+class _Words:
+    """Reads one 64-bit word after another."""
+
+    def __init__(self, builder: Any, pointer: Any) -> None:
+        self.builder, self.pointer, self.position = builder, pointer, 0
+
+    def take(self, count: int) -> list[Any]:
+        first, self.position = self.position, self.position + count
+        return [
+            self.builder.load(cgutils.gep(self.builder, self.pointer, k))
+            for k in range(first, self.position)
+        ]
+
+
+def _item(context: Any, builder: Any, words: _Words, part: Any) -> Any:
+    (address,) = words.take(1)
+    if not isinstance(part, types.Array):
+        pointer = builder.inttoptr(address, context.get_data_type(part).as_pointer())
+        return context.unpack_value(builder, part, pointer)
+    from numba.np.arrayobj import populate_array  # numba loads it when it first compiles
+
+    array = context.make_array(part)(context, builder)
+    populate_array(
+        array,
+        data=builder.inttoptr(address, array.data.type),
+        shape=words.take(part.ndim),
+        strides=words.take(part.ndim),
+        itemsize=context.get_constant(
+            types.intp, context.get_abi_sizeof(context.get_data_type(part.dtype))
+        ),
+        meminfo=None,
+    )
+    return array._getvalue()
+
+
+# Lines of the cache that are fetched of a row that is itself an array; rows of which none is fetched.
+LINES_OF_A_ROW, SHORT = 3, 1024
+
+
+@intrinsic
+def fetch_row(typingctx: Any, data: Any, row: Any) -> Any:
+    """Ask for what the arrays of a tuple hold of a row, without waiting for it."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        for position, part in enumerate(data.types):
+            if isinstance(part, types.Array) and part.ndim > 0:
+                value = builder.extract_value(arguments[0], position)
+                array = context.make_array(part)(context, builder, value)
+                _fetch(builder, array, arguments[1], many=part.ndim > 1)
+        return context.get_dummy_value()
+
+    return types.void(data, types.int64), codegen
+
+
+def _fetch(builder: Any, array: Any, row: Any, many: bool) -> None:
+    word = ir.IntType(64)
+    length, stride = (builder.extract_value(side, 0) for side in (array.shape, array.strides))
+    # A short array is in the cache anyway; one that is not indexed by rows may be shorter than `row`.
+    long = builder.icmp_signed(">", length, word(SHORT))
+    with builder.if_then(builder.and_(long, builder.icmp_signed("<", row, length))):
+        start = builder.add(builder.ptrtoint(array.data, word), builder.mul(row, stride))
+        _prefetch(builder, start)
+        for line in range(1, LINES_OF_A_ROW if many else 1):
+            # Not past the row: a line that is not needed costs as much as one that is.
+            last, ahead = builder.sub(stride, word(8)), word(64 * line)
+            within = builder.select(builder.icmp_signed("<", ahead, last), ahead, last)
+            _prefetch(builder, builder.add(start, within))
+
+
+@intrinsic
+def fetch(typingctx: Any, address: Any) -> Any:
+    """Ask for the cache line at an address, without waiting for it."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _prefetch(builder, arguments[0])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
+
+
+def _prefetch(builder: Any, address: Any) -> None:
+    pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+    signature = ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag])
+    function = cgutils.get_or_insert_function(builder.module, signature, "llvm.prefetch.p0")
+    read, keep, cache = flag(0), flag(3), flag(1)
+    builder.call(function, [builder.inttoptr(address, pointer), read, keep, cache])

@@ -1,0 +1,214 @@
+"""Reading more random rows of the arms in the race, and the rewards that a rule may look at.
+
+A table's rewards are used where they lie, in runs of rows; others are copied, one run for each look.
+
+Differences of sums are of order 1 while the sums are of order N: all sums are shifted by a common
+constant, the first arm's first mean.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.jit import Bits, maker, part
+from gumbelrace.packed import fetch
+from gumbelrace.population.base import Floats, Source, read
+from gumbelrace.shuffle import Stream, next_run, take
+from gumbelrace.solvers.field import ALIVE, EVALUATIONS, Field, drop_ruled_out
+
+# Rows of which rewards are kept, where they have to be copied: memory stays bounded.
+KEPT = 16_384
+# Most rows to read at a time, so that what was copied is still in the cache when it is added up.
+HELD = 2048
+
+# Rewards in a line of the cache, and how many at the start of a run are asked for beforehand.
+LINE, FETCHED = 8, 64
+# Rewards in 64 kB, the distance after which places in a typical second-level cache repeat.
+WAY = 8192
+
+
+class Sample(NamedTuple):
+    """Rewards that were read: runs of columns of `rewards`, indexed [arm, column]."""
+
+    rewards: Floats
+    first: NDArray[np.int64]
+    length: NDArray[np.int64]
+    runs: NDArray[np.int64]  # how many runs; the first of the last look
+
+
+@maker
+def new_sample(source: Source) -> Sample:
+    """Make room for a few runs; rewards that lie in memory are used where they are."""
+    rewards = source.direct if len(source.direct) else new_block(source, 128)
+    return Sample(rewards, np.empty(64, np.int64), np.empty(64, np.int64), np.zeros(2, np.int64))
+
+
+@maker
+def new_rows(source: Source) -> NDArray[np.int64]:
+    """Make room for the numbers of the rows of a chunk, or for the two ends of a run."""
+    return np.empty(max(source.chunk, 2), np.int64)
+
+
+@maker
+def new_block(source: Source, rows: int) -> Floats:
+    """Make room for rewards of that many rows."""
+    # What one look reads of all arms should not meet in the same few places of a cache, which is what
+    # happens at a distance of a power of two: 64 kB and an eighth of that set the arms apart.
+    apart = WAY // 8 + LINE
+    if rows > apart:
+        apart += (rows - apart + WAY - 1) // WAY * WAY
+    elif rows < apart // 4:
+        apart = (rows // 16) * 16 + 24
+    return np.empty((source.arms, apart))
+
+
+@part
+def open_look(sample: Sample, keeps: bool) -> None:
+    """Begin a new look, forgetting the runs before it unless they are kept."""
+    if not keeps:
+        sample.runs[0] = 0
+    sample.runs[1] = sample.runs[0]
+
+
+@part
+def columns(sample: Sample) -> int:
+    """Count the columns in use, where rewards are copied: runs then follow one another."""
+    last = sample.runs[0] - 1
+    return sample.first[last] + sample.length[last] if last >= 0 else 0
+
+
+@part
+def runs_after(source: Source, sample: Sample, stream: Stream, count: int) -> int:
+    """Bound the number of runs after `count` more rows: one copied run, or a run for each block."""
+    return sample.runs[0] + (count // stream.block + 2 if len(source.direct) else 1)
+
+
+@part
+def has_room(source: Source, sample: Sample, stream: Stream, count: int) -> bool:
+    """Whether `count` more rows fit."""
+    copied = len(source.direct) == 0
+    fits = not copied or columns(sample) + count <= sample.rewards.shape[1]
+    return fits and runs_after(source, sample, stream, count) <= len(sample.first)
+
+
+@maker
+def enlarged(source: Source, sample: Sample, stream: Stream, count: int) -> Sample:
+    """Give a sample with room for `count` more rows, and what is in it now."""
+    runs = max(runs_after(source, sample, stream, count), 2 * len(sample.first))
+    first, length = np.empty(runs, np.int64), np.empty(runs, np.int64)
+    for run in range(sample.runs[0]):
+        first[run], length[run] = sample.first[run], sample.length[run]
+    if len(source.direct):
+        return Sample(source.direct, first, length, sample.runs)
+    used = columns(sample)
+    rewards = new_block(source, max(used + count, 2 * sample.rewards.shape[1]))
+    for arm in range(source.arms):
+        for i in range(used):
+            rewards[arm, i] = sample.rewards[arm, i]
+    return Sample(rewards, first, length, sample.runs)
+
+
+@part
+def gather(
+    source: Source,
+    stream: Stream,
+    bits: Bits,
+    size: int,
+    field: Field,
+    sample: Sample,
+    rows: NDArray[np.int64],
+    count: int,
+) -> bool:
+    """Read `count` more rows of every arm in the race and add them up."""
+    if len(source.direct):
+        gather_runs(stream, bits, size, sample, count)
+        fetch_runs(field, sample)
+        field.tally[EVALUATIONS] += count * field.tally[ALIVE]
+    elif not gather_rows(source, stream, bits, size, field, sample, rows, count):
+        return False
+    if source.verify:
+        drop_ruled_out(field, source)
+    if field.tally[ALIVE] > 0 and field.rows[field.arms[0]] == 0:
+        field.shift[0] = fresh_total(sample, field.arms[0]) / count
+    for a in range(field.tally[ALIVE]):
+        arm = field.arms[a]
+        field.fresh[arm] = fresh_total(sample, arm) - count * field.shift[0]
+        field.sums[arm] += field.fresh[arm]
+        field.rows[arm] += count
+    return True
+
+
+@part
+def gather_runs(stream: Stream, bits: Bits, size: int, sample: Sample, count: int) -> None:
+    """Pick `count` more positions where the rewards lie."""
+    while count > 0:
+        run = sample.runs[0]
+        sample.first[run], sample.length[run] = next_run(stream, bits, size, count)
+        sample.runs[0] += 1
+        count -= sample.length[run]
+
+
+@part
+def fetch_runs(field: Field, sample: Sample) -> None:
+    """Ask for how the runs of the last look begin, for all arms at once; the processor guesses the rest."""
+    rewards = sample.rewards
+    for run in range(sample.runs[1], sample.runs[0]):
+        for a in range(field.tally[ALIVE]):
+            first = field.arms[a] * rewards.shape[1] + sample.first[run]
+            for i in range(0, min(sample.length[run], FETCHED), LINE):
+                fetch(rewards.ctypes.data + 8 * (first + i))
+
+
+@part
+def gather_rows(
+    source: Source,
+    stream: Stream,
+    bits: Bits,
+    size: int,
+    field: Field,
+    sample: Sample,
+    rows: NDArray[np.int64],
+    count: int,
+) -> bool:
+    """Read `count` more rows into the columns after the last run."""
+    run, first, done = sample.runs[0], columns(sample), 0
+    while done < count:
+        n = min(source.chunk, count - done)
+        take(stream, bits, size, rows, n)
+        got = read(source, rows, n, field.arms, field.tally[ALIVE], sample.rewards, first + done)
+        if got == 0:
+            return False
+        field.tally[EVALUATIONS] += got
+        done += n
+    sample.first[run], sample.length[run] = first, count
+    sample.runs[0] += 1
+    return True
+
+
+@part
+def fresh_total(sample: Sample, arm: int) -> float:
+    """Sum the rewards of an arm in the last look."""
+    result = 0.0
+    for run in range(sample.runs[1], sample.runs[0]):
+        result += total(sample.rewards, arm, sample.first[run], sample.length[run])
+    return result
+
+
+@part
+def fresh_rows(sample: Sample) -> int:
+    """Count the rows of the last look."""
+    count = 0
+    for run in range(sample.runs[1], sample.runs[0]):
+        count += sample.length[run]
+    return count
+
+
+@part
+def total(rewards: Floats, arm: int, first: int, count: int) -> float:
+    """Sum rewards[arm, first:first + count]."""
+    # Unsigned indices cannot count from the end: only then does the loop run in vector registers.
+    j, result = np.uint64(arm), 0.0
+    for i in range(np.uint64(first), np.uint64(first + count)):
+        result += rewards[j, i]
+    return result

@@ -1,0 +1,60 @@
+"""What a rule of the race does; each solver has a rule of its own.
+
+A rule is a named tuple that a solver passes in; numba picks the functions of its class when it compiles:
+
+- ``prepare(rule, source)``: working memory for many draws;
+- ``begin(rule, work, source, field, size)``: start a draw, flagging arms that need no reading;
+- ``next_look(rule, taken, size)``: how many rows to read now (`reading.HELD` at most), 0 to scan the rest;
+- ``judge(rule, work, source, field, sample, taken, size)``: count the look, flag in `field.out` the arms to
+  drop, and put into `field.need` the row at which each other arm is expected to be dropped.
+
+A rule's `keeps` says whether it looks again at rows of earlier looks; where rewards have to be copied, only
+the first `reading.KEPT` rows are kept.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from numba.extending import overload
+
+from gumbelrace.jit import OPTIONS, PART, Function
+from gumbelrace.population.base import Source
+from gumbelrace.solvers.field import Field
+from gumbelrace.solvers.reading import Sample
+
+
+def prepare(rule: Any, source: Source) -> Any:
+    """Give working memory for many draws."""
+    raise NotImplementedError
+
+
+def begin(rule: Any, work: Any, source: Source, field: Field, size: int) -> None:
+    """Start a draw."""
+    raise NotImplementedError
+
+
+def next_look(rule: Any, taken: int, size: int) -> int:
+    """Give the number of rows to read now; 0 scans the rest."""
+    raise NotImplementedError
+
+
+def judge(
+    rule: Any, work: Any, source: Source, field: Field, sample: Sample, taken: int, size: int
+) -> None:
+    """Flag the arms to drop."""
+    raise NotImplementedError
+
+
+def implements(generic: Callable[..., Any], rule: type) -> Callable[[Function], Function]:
+    """Make the decorated function what `generic` does for rules of class `rule`."""
+
+    def register(function: Function) -> Function:
+        options = OPTIONS if generic is prepare else PART
+
+        @overload(generic, jit_options=options, strict=False)
+        def choose(of: Any, *rest: Any) -> Callable[..., Any] | None:
+            return function if getattr(of, "instance_class", None) is rule else None
+
+        return function
+
+    return register
