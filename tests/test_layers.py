@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[1] / "src" / PACKAGE
 # The first component below the package, file or folder -> its layer.
 LAYERS = {
     "errors": 0,
+    "atomic": 0,
     "jit": 0,
     "packed": 0,
     "population": 1,

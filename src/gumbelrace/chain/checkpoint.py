@@ -10,14 +10,15 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbelrace.atomic import UNFINISHED, write_atomically
 from gumbelrace.chain.bits import set_stream_state, stream_state
 from gumbelrace.chain.layout import Layout, form, named, reform
 from gumbelrace.chain.worker import Chain
@@ -25,7 +26,7 @@ from gumbelrace.errors import CheckpointBusy, CheckpointDamaged, CheckpointMisma
 from gumbelrace.kernels.base import Info
 
 FORMAT = {"format": "gumbelrace checkpoint", "version": 1}
-RUN, LOCK, NEW = "run.json", "lock", ".new"
+RUN, LOCK = "run.json", "lock"
 
 # Writing takes less than 1 / PATIENCE of the time, and is done at least every LONGEST seconds. Only draws
 # that come by the ten megabytes a second cost more: each is written once, however long the waits.
@@ -51,7 +52,7 @@ def opened(path: str | os.PathLike[str], identity: dict[str, Any]) -> Iterator[P
 def _refuse_foreign(folder: Path) -> None:
     if not folder.exists():
         return
-    if not folder.is_dir() or {item.name for item in folder.iterdir()} - {LOCK, RUN + NEW}:
+    if not folder.is_dir() or {item.name for item in folder.iterdir()} - {LOCK, RUN + UNFINISHED}:
         with _damage(folder / RUN):
             found = json.loads((folder / RUN).read_bytes())
             if {key: found[key] for key in FORMAT} != FORMAT:
@@ -98,22 +99,6 @@ def _damage(path: Path) -> Iterator[None]:
             f"{path} is not a checkpoint of gumbelrace, or is damaged ({error}). Nothing was changed; "
             "name another path, or delete it to start again"
         ) from error
-
-
-def write_atomically(path: Path, fill: Callable[[BinaryIO], Any]) -> None:
-    """Write a file such that at any moment there is either the old one or the new one, on disk."""
-    new = path.with_name(path.name + NEW)
-    with open(new, "wb") as file:
-        fill(file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(new, path)
-    if os.name == "posix":
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 class ChainFiles:

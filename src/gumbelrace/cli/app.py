@@ -7,7 +7,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from gumbelrace.cli import reproduce
 from gumbelrace.cli.best import best
+from gumbelrace.cli.demo import demo
 from gumbelrace.cli.sample import sample
 from gumbelrace.errors import GumbelraceError
 
@@ -104,3 +106,5 @@ def gumbelrace(
 
 app.command()(best)
 app.command()(sample)
+app.command()(demo)
+app.add_typer(reproduce.app, name="reproduce")

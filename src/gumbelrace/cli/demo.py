@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from gumbelrace.cli.output import check_folder
+from gumbelrace.cli.output import check_output
 from gumbelrace.demo import main
 
 
@@ -17,5 +17,5 @@ def demo(
     Prints a table and writes a page with the same table, one race to watch, and what to do next. It opens
     nothing and needs no network.
     """
-    check_folder(out)
+    check_output(out)
     main(out)

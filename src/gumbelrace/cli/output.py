@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbelrace.atomic import write_atomically
 from gumbelrace.cli.from_parquet import parquet_package
 from gumbelrace.errors import InvalidFile
 
@@ -18,34 +19,30 @@ Write = Callable[[BinaryIO, Sequence[Any], Indices, Indices], None]
 FIELDS = ("column", "numbers_read")
 
 
-def check_output(path: Path, source: Path) -> None:
+def check_draws(path: Path, source: Path) -> None:
     """Check, before anything is drawn, that draws can be written there."""
     if path.suffix.lower() not in WRITERS:
         raise InvalidFile(f"{path} is of a kind that cannot be written; name a .csv, .parquet or .npy file")
-    if not path.parent.is_dir():
-        raise InvalidFile(f"there is no folder {path.parent}; make it first, or write elsewhere")
-    if path.is_dir():
-        raise InvalidFile(f"{path} is a folder; name a file")
+    check_output(path)
     if path.exists() and path.samefile(source):
         raise InvalidFile(f"{path} is the table itself; write the draws elsewhere")
-    if not os.access(path.parent, os.W_OK):
-        raise InvalidFile(f"you may not write into {path.parent}; write elsewhere")
     if path.suffix.lower() == ".parquet":
         parquet_package()
 
 
+def check_output(path: Path) -> None:
+    """Check that a file can be written there."""
+    if not path.parent.is_dir():
+        raise InvalidFile(f"there is no folder {path.parent}; make it first, or write elsewhere")
+    if path.is_dir():
+        raise InvalidFile(f"{path} is a folder; name a file")
+    if not os.access(path.parent, os.W_OK):
+        raise InvalidFile(f"you may not write into {path.parent}; write elsewhere")
+
+
 def write_draws(path: Path, names: Sequence[Any], arms: Indices, read: Indices) -> None:
     """Write the column of each draw and what it read; there is always the old file or the new one."""
-    path = path.resolve()
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        with open(unfinished, "xb") as file:
-            WRITERS[path.suffix.lower()](file, names, arms, read)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    write_atomically(path, lambda file: WRITERS[path.suffix.lower()](file, names, arms, read))
 
 
 def _csv(file: BinaryIO, names: Sequence[Any], arms: Indices, read: Indices) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gumbelrace.cli.checks import allowed
 from gumbelrace.cli.files import Wanted, named, opened
 from gumbelrace.cli.options import Columns, Delta, Json, Limits, Seed, Table
-from gumbelrace.cli.output import check_output, write_draws
+from gumbelrace.cli.output import check_draws, write_draws
 from gumbelrace.cli.progress import progress
 from gumbelrace.cli.runs import Runs
 from gumbelrace.cli.words import COMPILING, HINT, ground, paragraphs, percent
@@ -78,7 +78,7 @@ def sample(
     """
     check_delta(delta)
     if out is not None:
-        check_output(out, file)
+        check_draws(out, file)
     with opened(file, Wanted(allowed(limits), named(columns))) as scores:
         rng = np.random.default_rng(seed)
         population = scores.population(rng)

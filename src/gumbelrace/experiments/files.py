@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from gumbelrace.chain.checkpoint import write_atomically
+from gumbelrace.atomic import write_atomically
 
 
 def write_rows(folder: Path, name: str, rows: Sequence[Any]) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from gumbelrace.chain.checkpoint import write_atomically
+from gumbelrace.atomic import write_atomically
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.report.colours import DARK, LIGHT
 from gumbelrace.report.packages import needed
