@@ -1,6 +1,7 @@
 """The demo's table: one line for each solver, numbers that agree with each other."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -40,27 +41,18 @@ def test_only_proved_bounds_are_called_proved(rows: list[demo.Row]) -> None:
     }
 
 
-def test_main_prints_the_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert demo.main(SIZE, ARMS, DRAWS) == 0
+def test_main_prints_the_table_and_writes_a_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    demo.main(tmp_path / "demo.html", SIZE, ARMS, DRAWS)
     lines = capsys.readouterr().out.splitlines()
-    assert all(len(line) <= 80 for line in lines)
+    assert all(len(line) <= 80 for line in lines if str(tmp_path) not in line)
     first = lines.index(demo.HEADER) + 2
     for line, (name, _, _) in zip(lines[first:], demo.CONTENDERS, strict=False):
         match = re.match(re.escape(name) + r" +([\d.]+)% +(\d+) of (\d+) +[\d.,]+ +[\d.]+x", line)
         assert match, line
         assert 0.0 <= float(match[1]) <= 100.0
         assert int(match[2]) <= int(match[3])
-
-
-def test_interrupt_keeps_what_was_printed(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, rows: list[demo.Row]
-) -> None:
-    def interrupted(*_: object):
-        yield rows[0]
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(demo, "rows", interrupted)
-    assert demo.main(SIZE, ARMS, DRAWS) == demo.INTERRUPTED
-    out = capsys.readouterr().out
-    assert demo.line(rows[0]) in out
-    assert "Interrupted" in out
+    page = (tmp_path / "demo.html").read_text(encoding="utf-8")
+    assert all(name in page for name, *_ in demo.CONTENDERS)
+    assert "<svg" in page

@@ -38,7 +38,7 @@ CONTENDERS: tuple[tuple[str, Solver, float], ...] = (
     ("Race(Normal())", Race(Normal()), 1.0),
     ("Betting()", Betting(), 1.0),
     ("Race(Serfling())", Race(Serfling()), 0.5),
-    ("LilUCB()", LilUCB(), 0.0025),
+    ("LilUCB()", LilUCB(), 0.01),
 )
 
 INTRODUCTION = """\

@@ -73,6 +73,7 @@ def study():
     ]
     return SyntheticStudy(
         facts={"Rows, N": "100,000", "Seed": "1"},
+        notes=["Races go on to their end."],
         probabilities=[0.1] * 10,
         records=records(),
         claims=[

@@ -131,6 +131,7 @@ class SyntheticStudy(NamedTuple):
     """All that the page of section 5.1 shows."""
 
     facts: Mapping[str, str]  # what was run, in words: label -> value
+    notes: Sequence[str]  # where it departs from the paper
     probabilities: Sequence[float]  # p(X) of Figure 1a
     records: Sequence[Record]
     claims: Sequence[Claim]

@@ -41,7 +41,7 @@ ENOUGH_SCANS = 300
 # lil'UCB reads one reward at a time, some fifty times slower than a scan. A point of it ends when it has
 # read so many times the draws wanted, in batches of a few draws.
 SLOW, PULLS_A_DRAW, SLOW_BATCH = "lil'UCB", 30_000, 10
-SCAN_REWARDS, SCANS = 10_000_000, 5
+SCAN_REWARDS, SCANS = 2_000_000, 5
 
 
 class Point(NamedTuple):

@@ -150,7 +150,9 @@ def read_panel(records: Sequence[Record], scale: float) -> Panel:
             axes.set_yticks([0.0, 0.5, 1.0], ["0%", "50%", "100%"])
         else:
             log_axis(axes.yaxis, percent)
-            axes.set_ylim(10.0 ** math.floor(math.log10(min(one.read for one in here))), 1.6)
+            # A race that is decided by the range of the rewards alone has read nothing, and has no mark.
+        lowest = min((one.read for one in here if one.read > 0.0), default=0.1)
+        axes.set_ylim(10.0 ** math.floor(math.log10(lowest)), 1.6)
         for solver, shape, track in series(here):
             draw_line(axes, [one.delta for one in track], [one.read for one in track], solver, shape)
 

@@ -71,7 +71,7 @@ def synthetic_page(study: SyntheticStudy) -> Page:
 
 def sections(study: SyntheticStudy) -> Iterator[Section]:
     """Give the sections in order."""
-    yield Section("What was run", [Text(WHAT), Text(WHO)])
+    yield Section("What was run", [Text(WHAT), Text(WHO), *map(Text, study.notes)])
     if chosen := key_records(study.records):
         yield Section("The key numbers", [Text(key_sentence(chosen)), key_table(chosen), Text(READING)])
     yield Section("Watch one race", [Text(story(study.race)), race_figure(study.race)])
