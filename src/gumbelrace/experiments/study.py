@@ -40,7 +40,7 @@ RESHUFFLE = 1000
 ENOUGH_SCANS = 300
 # lil'UCB reads one reward at a time, some fifty times slower than a scan. A point of it ends when it has
 # read so many times the draws wanted, in batches of a few draws.
-SLOW, PULLS_A_DRAW, SLOW_BATCH = "lil'UCB", 30_000, 10
+SLOW, PULLS_A_DRAW, SLOW_BATCH = "lil'UCB", 30_000, 5
 SCAN_REWARDS, SCANS = 2_000_000, 5
 
 
@@ -147,6 +147,8 @@ def measured(point: Point, problems: Problems, settings: Settings, stop: threadi
     """Make the draws of a point and compare them with exact ones."""
     prepared, solver = problems(point.problem), SOLVERS[point.solver](point.delta)
     rng = np.random.default_rng([settings.seed, zlib.crc32(point.key.encode())])
+    # The same Gumbel variables at every point with so many arms: what differs is the solver's doing.
+    noise = np.random.default_rng([settings.seed, point.problem.arms])
     tally = Tally()
     batch = SLOW_BATCH if point.solver == SLOW else max(10, 1000 // point.problem.arms)
     for population, count in _batches(prepared, settings.draws, batch, rng):
@@ -154,7 +156,8 @@ def measured(point: Point, problems: Problems, settings: Settings, stop: threadi
             raise Stopped
         if tally.draws == 0:
             solver.best(population, None, rng)  # compiles
-        tally.add(population, solver, prepared.sums, count, rng)
+        offsets = gumbels(np.zeros(population.arms), count, noise)
+        tally.add(population, solver, prepared.sums, offsets, rng)
         too_slow = point.solver == SLOW and tally.read >= settings.draws * PULLS_A_DRAW
         if too_slow or tally.is_exact(population.rewards):
             break
@@ -173,16 +176,15 @@ class Tally:
         self.seconds, self.scans = 0.0, list[float]()
 
     def add(
-        self, population: AsPrinted, solver: Solver, sums: Floats, draws: int, rng: np.random.Generator
+        self, population: AsPrinted, solver: Solver, sums: Floats, offsets: Floats, rng: np.random.Generator
     ) -> None:
         """Make draws and check them; time some exact scans between them."""
-        offsets = gumbels(np.zeros(population.arms), draws, rng)
         if len(self.scans) < SCANS:
             self.scans.append(_scan_seconds(population))
         started = time.thread_time()
         found = solver.best_each(population, offsets, rng)
         self.seconds += time.thread_time() - started
-        self.draws += draws
+        self.draws += len(offsets)
         self.errors += wrong(found.arms, sums + offsets)
         self.read += int(found.evaluations.sum())
 
