@@ -45,7 +45,8 @@ def test_every_point_has_a_record(whole):
     for record in whole:
         assert record.draws == SMALL.draws
         assert 0 <= record.errors <= record.draws
-        assert 0.0 < record.read <= 1.0
+        assert 0.0 <= record.read <= 1.0
+        assert record.read > 0.0 or record.solver == "Betting"  # the range alone may decide
         assert record.seconds > 0.0
         assert record.scan_seconds > 0.0
 
