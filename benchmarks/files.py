@@ -11,7 +11,7 @@ rows: an interpreter, the library and its kernels. Seconds are those of the comm
 run it on the small table before, the best of three: "warm" while the system still has the file in
 memory, "cold" after it was asked to forget it.
 
-Two shared cores, 2026-11-16; a full pass by NumPy over the mapped file takes 0.99 s (cold 1.86 s) and 1.8 GB:
+Two shared cores, 2026-11-16; a full pass by NumPy over the mapped file takes 0.99 s (cold 1.86 s), 1.8 GB:
 
     gap 0.015, proved    0.10% of the rows     3 MB   0.04 s   cold 0.10 s
     gap 0.005, proved    0.26%                 4 MB   0.05 s   cold 0.24 s
