@@ -58,7 +58,7 @@ def stop(message: str, status: int) -> NoReturn:
 
 def complain(message: str) -> None:
     """Print one line on standard error."""
-    print("gumbelrace:", " ".join(message.split()), file=sys.stderr)
+    print("gumbelrace:", " ".join(message.split()), file=sys.stderr, flush=True)
 
 
 def described(error: Exception) -> str:

@@ -121,7 +121,8 @@ def named(columns: str | None) -> list[str] | None:
 def chosen(wanted: Sequence[str] | None, names: Sequence[str], path: Path) -> Indices:
     """Give the numbers of the columns that are wanted."""
     wanted = names if wanted is None else wanted
-    unknown = [name for name in wanted if name not in names]
+    number = {name: column for column, name in enumerate(names)}
+    unknown = [name for name in wanted if name not in number]
     if unknown:
         raise InvalidArgument(f"{path} has no column {unknown[0]!r}; it has {listed(names)}")
     counts = Counter(names), Counter(wanted)
@@ -133,4 +134,4 @@ def chosen(wanted: Sequence[str] | None, names: Sequence[str], path: Path) -> In
             f"{path}: with {listed(wanted) or 'no column'} alone there is nothing to choose from; "
             "give two or more columns"
         )
-    return np.array([names.index(name) for name in wanted])
+    return np.array([number[name] for name in wanted])

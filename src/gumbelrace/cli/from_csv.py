@@ -189,10 +189,9 @@ def numbers(texts: Sequence[str]) -> Sequence[float | None]:
 
 def number(text: str) -> float | None:
     """Give the number, or truth value, that a text stands for; None if it is none."""
-    text = text.strip()
     if not text.isascii() or "_" in text:
         return None  # Python reads numbers that no other program would
     try:
         return float(text)
     except ValueError:
-        return WORDS.get(text.lower())
+        return WORDS.get(text.strip().lower())

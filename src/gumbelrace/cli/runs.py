@@ -92,8 +92,8 @@ class Runs(Factors):
         Whether `totals` was asked for.
     """
 
-    # To read runs one after the other costs so much less than to pick them.
-    scan_speed = 4.0
+    # So much less costs a run when all are read in order: 3 times from memory, 10 and more from a disk.
+    scan_speed = 10.0
 
     def __init__(self, scores: Scores, length: int, order: Rows) -> None:
         self.scores, self.length = scores, length

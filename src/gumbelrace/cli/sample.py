@@ -62,13 +62,14 @@ def sample(
 ) -> None:
     """Draw columns with probability proportional to exp(sum of the column).
 
-    The numbers are log factors: the logarithm of a column's probability is the sum of its numbers, up to a
-    constant. Each draw reads random rows until the rest cannot change it. Once the draws
-    have read as much as there is in the file, it is added up, and the other draws need
-    nothing more.
+    The numbers are log factors: the logarithm of a column's probability is the sum of its
+    numbers, up to a constant. Each draw reads random rows until the others are unlikely to
+    change it. Once the draws have read as much as there is in the file, it is added up, and the
+    other draws need nothing more.
 
-    The law of a draw is within DELTA of the exact one in total variation: no event is more than DELTA more
-    or less likely. This is *proved* if the range of the numbers is known, as for `gumbelrace best`.
+    The law of a draw is within DELTA of the exact one in total variation: no event is more
+    likely, or less, by more than DELTA. This is *proved* if the range of the numbers is known,
+    as for `gumbelrace best`.
 
     For example:
 
