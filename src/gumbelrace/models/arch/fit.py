@@ -16,10 +16,10 @@ import scipy  # its parts load when first used
 
 from gumbelrace.errors import NoMode
 from gumbelrace.jit import check_generator
-from gumbelrace.models import arch_rows
-from gumbelrace.models.arch import Arch
-from gumbelrace.models.arch_data import Lagged
-from gumbelrace.models.arch_rows import Floats
+from gumbelrace.models.arch import rows
+from gumbelrace.models.arch.data import Lagged
+from gumbelrace.models.arch.model import Arch
+from gumbelrace.models.arch.rows import Floats
 from gumbelrace.population.base import checked_count
 
 # Where the search starts. From an α_0 of the size of the variance, 1, it ends far off.
@@ -103,7 +103,7 @@ def laplace(model: Arch, data: Lagged) -> Laplace:
 
     Examples
     --------
-    >>> from gumbelrace.models.arch_data import lagged, simulate
+    >>> from gumbelrace.models.arch.data import lagged, simulate
     >>> from gumbelrace.models.returns import standardised
     >>> data = lagged(standardised(simulate(5000, np.random.default_rng(0))), 12)
     >>> fits = [laplace(Arch(order), data) for order in (4, 10, 12)]
@@ -155,8 +155,8 @@ def log_evidence_by_importance(
     draws, d = checked_count(draws, "draws", least=2), len(fit.mean)
     z = check_generator(rng).standard_normal((draws, d))
     xs = fit.at(z)
-    points = arch_rows.points_of(xs, fit.model.tau, data.lags)
-    log_target = arch_rows.log_likelihood(points, *data.parts) + [fit.model.log_prior(x) for x in xs]
+    points = rows.points_of(xs, fit.model.tau, data.lags)
+    log_target = rows.log_likelihood(points, *data.parts) + [fit.model.log_prior(x) for x in xs]
     log_volume = np.log(np.diag(fit.root)).sum() + 0.5 * d * np.log(2.0 * np.pi)
     log_weights = log_target + 0.5 * np.square(z).sum(axis=1) + log_volume
     weights = np.exp(log_weights - log_weights.max())

@@ -144,6 +144,28 @@ def row_curvatures(point: Floats, squares: Floats, where: Indices) -> Floats:
 
 
 @kernel
+def row_shapes(s: Floats, nu: float, y: Floats) -> Floats:
+    """Give g of rows with variances s and squares y."""
+    found = np.empty(len(s))
+    for n in range(len(s)):
+        found[n] = shape(s[n], nu, y[n])
+    return found
+
+
+@kernel
+def row_derivatives(s: Floats, nu: float, y: Floats) -> Floats:
+    """Give g of rows and its derivatives up to the third, those with most σ² first; of shape (N, 10)."""
+    found = np.empty((len(s), 10))
+    for n in range(len(s)):
+        at = found[n]
+        at[0] = shape(s[n], nu, y[n])
+        at[1], at[2] = slopes(s[n], nu, y[n])
+        at[3], at[4], at[5] = curvatures(s[n], nu, y[n])
+        at[6], at[7], at[8], at[9] = thirds(s[n], nu, y[n])
+    return found
+
+
+@kernel
 def _laid_out(x: Floats, tau: float, width: int) -> Floats:
     point = np.zeros(width)
     place(x, tau, point)

@@ -12,8 +12,7 @@ The paper has τ = 1, at which softplus is almost exp where α is about 0.01, an
 posterior are poor. With τ = 0.003 x_i is almost α_i unless that is close to zero, and they are good.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -21,12 +20,10 @@ import scipy  # its parts load when first used
 from numpy.typing import ArrayLike
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.models import arch_rows
-from gumbelrace.models.arch_data import Lagged
-from gumbelrace.models.arch_rows import NU, Floats, Indices, points_of
+from gumbelrace.models.arch import rows
+from gumbelrace.models.arch.data import Lagged
+from gumbelrace.models.arch.rows import NU, Floats, Indices, points_of
 from gumbelrace.population.base import checked_count
-from gumbelrace.population.compiled import Compiled
-from gumbelrace.population.likelihood import Family, Likelihood, likelihood
 
 TAU, PAPER_TAU = 0.003, 1.0
 
@@ -47,7 +44,7 @@ class Arch:
 
     Examples
     --------
-    >>> from gumbelrace.models.arch_data import lagged, simulate
+    >>> from gumbelrace.models.arch.data import lagged, simulate
     >>> from gumbelrace.models.returns import standardised
     >>> data = lagged(standardised(simulate(2000, np.random.default_rng(0))), 10)
     >>> model = Arch(2)
@@ -94,7 +91,7 @@ class Arch:
 
     def log_prior(self, x: Floats) -> float:
         """Log density of x, normalised."""
-        return float(arch_rows.log_prior(self._checked(x), self.tau))
+        return float(rows.log_prior(self._checked(x), self.tau))
 
     def prior_gradient(self, x: Floats) -> Floats:
         """Gradient of the log prior."""
@@ -109,7 +106,7 @@ class Arch:
 
     def log_likelihood(self, x: Floats, data: Lagged) -> float:
         """Sum the log factors of all rows."""
-        return float(arch_rows.log_likelihood(self._points(x, data), *data.parts)[0])
+        return float(rows.log_likelihood(self._points(x, data), *data.parts)[0])
 
     def gradient(self, index: Indices, x: Floats, data: Lagged) -> Floats:
         """Sum the gradients of the log factors of the rows in `index`."""
@@ -126,20 +123,20 @@ class Arch:
     def _natural_gradient(self, index: Indices, x: Floats, data: Lagged) -> Floats:
         """Sum gradients in α and ν."""
         (point,) = self._points(x, data)
-        sums: Floats = arch_rows.slope_sums(np.asarray(index, np.int64), point, *data.parts)
+        sums: Floats = rows.slope_sums(np.asarray(index, np.int64), point, *data.parts)
         sums[-1] += len(index) * _constant_slope(point[NU])
         return sums
 
     def _natural_hessian(self, x: Floats, data: Lagged) -> Floats:
         """Sum Hessians in α and ν: products of matrices, weighted by the derivatives in σ² and ν."""
         (point,) = self._points(x, data)
-        twice, mixed, in_nu = arch_rows.row_curvatures(point, *data.parts)
+        twice, mixed, in_nu = rows.row_curvatures(point, *data.parts)
         total = np.zeros((self.dimension, self.dimension))
         for start in range(0, data.size, BLOCK):
-            rows = slice(start, start + BLOCK)
-            design = data.design(self.order, rows)
-            total[:-1, :-1] += (design.T * twice[rows]) @ design
-            total[:-1, -1] += mixed[rows] @ design
+            block = slice(start, start + BLOCK)
+            design = data.design(self.order, block)
+            total[:-1, :-1] += (design.T * twice[block]) @ design
+            total[:-1, -1] += mixed[block] @ design
         total[-1, :-1] = total[:-1, -1]
         total[-1, -1] = in_nu.sum() + data.size * _constant_curvature(point[NU])
         return total
@@ -163,47 +160,6 @@ class Arch:
                 f"x has shape {values.shape}; a model of order {self.order} has {self.dimension}"
             )
         return values
-
-
-@dataclass(frozen=True, eq=False)
-class ArchLikelihood:
-    """Populations of log factors of ARCH models of any orders, for kernels.
-
-    Called with parameters x, one for each arm, whose lengths tell their orders.
-
-    Parameters
-    ----------
-    data : Lagged
-        Rows.
-    tau : float
-        τ of the models.
-    control : Family, optional
-        A control variate for every set of points, for example `arch_expansion.expand(...)`.
-
-    Examples
-    --------
-    >>> import gumbelrace as gr
-    >>> from gumbelrace.models.arch_data import lagged, simulate
-    >>> from gumbelrace.models.returns import standardised
-    >>> rng = np.random.default_rng(0)
-    >>> data = lagged(standardised(simulate(5000, rng)), 10)
-    >>> low, high = Arch(1).parameter([0.8, 0.1], 5.0), Arch(3).parameter([0.5, 0.1, 0.1, 0.1], 5.0)
-    >>> gr.best(ArchLikelihood(data)([low, high]), rng=rng).arm
-    1
-    """
-
-    data: Lagged
-    tau: float = TAU
-    control: Family | None = None
-    _points: Likelihood = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        plain = likelihood(arch_rows.log_factor, self.data.parts, self.data.size)
-        object.__setattr__(self, "_points", plain.minus(self.control) if self.control else plain)
-
-    def __call__(self, xs: Sequence[Floats] | Floats) -> Compiled:
-        """Give the population whose arm i is the parameter xs[i]."""
-        return self._points(points_of(xs, self.tau, self.data.lags))
 
 
 def _constant_slope(nu: float) -> float:
