@@ -107,9 +107,7 @@ def _fitted_all(data: Lagged, pilots: Sequence[Floats], fit: Fit) -> tuple[Float
     found = [_fitted(data, pilot, fit) for pilot in pilots]
     base, terms = (np.stack(part, axis=1) for part in zip(*found, strict=True))
     if not (np.abs(terms) < np.finfo(np.float32).max).all():
-        raise InvalidArgument(
-            "log factors have no finite expansion; give pilots that differ, around a mode"
-        )
+        raise InvalidArgument("log factors have no finite expansion there; give pilots around the mode")
     return base, terms.astype(np.float32)
 
 

@@ -92,6 +92,8 @@ class Projection:
 
     def coefficients(self, centre: Centre) -> Floats:
         """Give the coefficients of all rows, of shape (N, terms)."""
+        if not (centre.nu_spread > 0.0 and (centre.spread > 0.0).all()):
+            raise InvalidArgument("a spread around the centre is zero; give pilots that differ")
         t, e, solve = self._least_squares()
         s = np.maximum(centre.s + t[:, None] * centre.spread, CLOSEST * centre.s)
         nu = np.maximum(centre.nu + e * centre.nu_spread, CLOSEST * centre.nu)
