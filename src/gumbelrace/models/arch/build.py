@@ -25,7 +25,7 @@ def expand(
     models: Sequence[Arch],
     pilots: Sequence[Floats],
     fit: Fit | None = None,
-    share: float = 0.02,
+    share: float = 0.01,
 ) -> Expansion:
     """Expand the log factors of models around where they will be read.
 
