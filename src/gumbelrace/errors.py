@@ -37,6 +37,10 @@ class FactorFailed(GumbelraceError, RuntimeError):
     """The user's log factor raised an exception or gave rewards of the wrong shape."""
 
 
+class NoMode(GumbelraceError, RuntimeError):
+    """No mode of a posterior was found."""
+
+
 class CheckpointMismatch(GumbelraceError, ValueError):
     """The checkpoint is that of a run with other arguments."""
 

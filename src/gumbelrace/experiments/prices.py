@@ -1,0 +1,163 @@
+"""Prices from files: CSV, CSV compressed by gzip, and Parquet."""
+
+import csv
+import gzip
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.errors import InvalidArgument, MissingPackage
+
+# What stands for a missing value, in lower case.
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "nat"})
+ZONE = re.compile(r"\s*(Z|[+-]\d\d:?\d\d)$")
+NUMBER = re.compile(r"[+-]?\d+(\.\d*)?")
+UNITS = ("D", "h", "m", "s", "ms", "us", "ns")
+
+
+class Prices(NamedTuple):
+    """A file's prices: what `returns_from_prices` takes."""
+
+    times: NDArray[np.datetime64]
+    prices: NDArray[np.float64]
+    segments: NDArray[Any] | None
+
+
+def read_prices(
+    path: str | Path,
+    price: str = "close",
+    time: str = "datetime",
+    segment: str | None = None,
+    unit: str | None = None,
+) -> Prices:
+    r"""Read prices from a file with a header.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file that ends in .csv, .csv.gz or .parquet; CSV is UTF-8 with commas.
+    price, time : str
+        Columns of the prices and of their times. Times are ISO dates, such as 2024-01-31 09:35:00. Time
+        zones are dropped: the clock stays as it is written, so that days are those of the place.
+    segment : str, optional
+        Column of labels: returns and lags never cross from one into another.
+    unit : str, optional
+        If times are numbers: what they count since 1970, one of D, h, m, s, ms, us and ns.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "prices.csv"
+    ...     _ = path.write_text("datetime,close\n2024-01-31 09:35,100.0\n2024-01-31 09:40,\n")
+    ...     read_prices(path).prices
+    array([100.,  nan])
+    """
+    path, names = Path(path), [time, price, *([segment] if segment else [])]
+    if unit is not None and unit not in UNITS:
+        raise InvalidArgument(f"unit is {unit!r}; it must be one of {', '.join(UNITS)}")
+    if not path.is_file():
+        raise InvalidArgument(f"there is no file {path}; give the path of a CSV or Parquet file")
+    columns = _parquet(path, names) if path.suffix.lower() == ".parquet" else _csv(path, names)
+    if len(columns[0]) == 0:
+        raise InvalidArgument(f"{path} holds a header and no rows")
+    times, prices = _times(columns[0], time, unit), _numbers(columns[1], price)
+    return Prices(times, prices, np.asarray(columns[2]) if segment else None)
+
+
+def _csv(path: Path, names: Sequence[str]) -> list[Any]:
+    opened = gzip.open if path.suffix.lower() == ".gz" else open
+    try:
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+            return _columns(csv.reader(file), names, path)
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        raise InvalidArgument(f"{path} is no CSV file that can be read: {error}") from error
+
+
+def _columns(reader: Any, names: Sequence[str], path: Path) -> list[Any]:
+    header = [name.strip() for name in next(reader, [])]
+    _check_columns(names, header, path)
+    places = [header.index(name) for name in names]
+    columns: list[Any] = [[] for _ in names]
+    for cells in filter(None, reader):  # blank lines hold nothing
+        if len(cells) < len(header):
+            raise InvalidArgument(
+                f"{path}, line {reader.line_num}: {len(cells)} cells; there are {len(header)} columns"
+            )
+        for column, place in zip(columns, places, strict=True):
+            column.append(cells[place].strip())
+    return columns
+
+
+def _parquet(path: Path, names: Sequence[str]) -> list[Any]:
+    try:
+        import pyarrow
+        from pyarrow import compute, parquet
+    except ImportError as error:
+        raise MissingPackage('pyarrow is not installed; pip install "gumbelrace[parquet]"') from error
+    try:
+        _check_columns(names, parquet.read_schema(path).names, path)
+        table = parquet.read_table(path, columns=list(names))
+    except pyarrow.ArrowException as error:
+        raise InvalidArgument(f"{path} is no Parquet file that can be read: {error}") from error
+    return [_clock(table[name], compute).to_numpy() for name in names]
+
+
+def _clock(column: Any, compute: Any) -> Any:
+    """Give the local time of a column of times with a zone; any other column as it is."""
+    return compute.local_timestamp(column) if getattr(column.type, "tz", None) else column
+
+
+def _check_columns(names: Sequence[str], found: Sequence[str], path: Path) -> None:
+    for name in names:
+        if name not in found:
+            raise InvalidArgument(
+                f"{path} has no column {name!r}; its columns are {', '.join(found) or 'none'}"
+            )
+
+
+def _numbers(column: Any, name: str) -> NDArray[np.float64]:
+    """Turn a column into numbers, NaN where they are missing."""
+    values = np.asarray(column)
+    if values.dtype.kind in "iuf":
+        return values.astype(np.float64)
+    cells = ["nan" if _is_missing(cell) else cell for cell in column]
+    try:
+        return np.array(cells, dtype=object).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(f"column {name!r} holds what is no number: {error}") from error
+
+
+def _times(column: Any, name: str, unit: str | None) -> NDArray[np.datetime64]:
+    """Turn a column into times, NaT where they are missing."""
+    values = np.asarray(column)
+    if values.dtype.kind == "M":
+        return values
+    if unit is not None:
+        return _counted(_numbers(column, name), unit)
+    cells = ["NaT" if _is_missing(cell) else ZONE.sub("", str(cell)) for cell in column]
+    if values.dtype.kind in "iuf" or any(map(NUMBER.fullmatch, cells)):
+        raise InvalidArgument(
+            f"column {name!r} holds numbers; say what they count since 1970, for example with unit 's'"
+        )
+    try:
+        return np.array(cells, dtype="datetime64[us]")
+    except ValueError as error:
+        raise InvalidArgument(
+            f"column {name!r} holds what is no time: {error}; write 2024-01-31 09:35"
+        ) from error
+
+
+def _counted(counts: NDArray[np.float64], unit: str) -> NDArray[np.datetime64]:
+    whole = np.where(np.isfinite(counts), counts, 0.0).astype(np.int64)
+    times = whole.astype(f"datetime64[{unit}]")
+    times[~np.isfinite(counts)] = np.datetime64("NaT")
+    return times
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell is None or str(cell).strip().lower() in MISSING

@@ -1,0 +1,212 @@
+"""Control variates of ARCH models: each row's log density, expanded in (α, ν) around a centre.
+
+The variance of a row is linear in α, so its polynomial has the same few terms for every order. Coefficients
+are kept for every row and model, and their sums as forms. The constant c(ν) of the density needs no
+expansion, as it is the same for every row.
+"""
+
+import functools
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.errors import InvalidArgument, InvalidReward
+from gumbelrace.jit import kernel
+from gumbelrace.models.arch.data import Lagged
+from gumbelrace.models.arch.form import form_value
+from gumbelrace.models.arch.local import polynomial
+from gumbelrace.models.arch.rows import (
+    CONSTANT,
+    NU,
+    ORDER,
+    Floats,
+    Indices,
+    log_factor,
+    row,
+    shape,
+    variance,
+)
+from gumbelrace.population import control
+from gumbelrace.population.compiled import Compiled
+from gumbelrace.population.control import Always, ControlVariate
+from gumbelrace.shuffle import Rows, random_rows
+
+Coefficients = NDArray[np.float32]
+
+
+class Known(NamedTuple):
+    """What compiled code needs to sum the control variate, and the rows that are always read.
+
+    Attributes
+    ----------
+    always : ndarray
+        Rows that are always read.
+    raced : int
+        Number of the others.
+    cubic : bool
+        Whether there are terms of the third degree.
+    centres : ndarray of shape (K, width)
+        Centres, as points.
+    forms, starts : ndarray
+        Sums over the rows that are not always read: those of model k start at forms[starts[k]].
+    model_of : ndarray of shape (lags + 1,)
+        Number of the model of each order, -1 if there is none.
+    """
+
+    always: Indices
+    raced: int
+    cubic: bool
+    centres: Floats
+    forms: Floats
+    starts: Indices
+    model_of: Indices
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """A control variate for every set of points of given models. See `expand`.
+
+    Attributes
+    ----------
+    data : Lagged
+        Rows.
+    base : ndarray of shape (N, K)
+        Variance of each row at the centre of each model.
+    terms : ndarray of shape (N, K, 6) or (N, K, 10)
+        Coefficients of the rows' polynomials. Single precision is enough, as the sums are those of the same
+        numbers.
+    known : Known
+        Sums.
+    always : Always or None
+        Rows that are always read.
+    """
+
+    data: Lagged
+    base: Floats
+    terms: Coefficients
+    known: Known
+    always: Always | None
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """What `expansion` and `residual` take after the points."""
+        return *self.data.parts, self.base, self.terms, self.known.centres, self.known.model_of
+
+    def at(self, points: Floats) -> ControlVariate:
+        """Give the control variate whose arm i is points[i]."""
+        self._check(points)
+        sums = _sums(points, self.known)
+        return ControlVariate(expansion, (points, *self.parts), sums, None, self.always, self.data.size)
+
+    def population(self, points: Floats) -> Compiled:
+        """Give the residuals, with an arm for each point.
+
+        They are those of ``likelihood.minus(self)``, but the variance of a row is computed once.
+        """
+        self._check(points)
+        known, raced = self.known, self._raced
+        sums = _sums(points, known) + _always_sums(points, known.always, *self.data.parts)
+        if not np.isfinite(sums).all():
+            raise InvalidReward(
+                f"the log likelihood at {points[np.argmin(np.isfinite(sums))]} is not finite"
+            )
+        return Compiled(
+            mapped_residual,
+            (raced, points, *self.parts),
+            self._order,
+            len(points),
+            None,
+            raced,
+            control.Known(sums, len(known.always) * len(points)),
+        )
+
+    @functools.cached_property
+    def _raced(self) -> Indices:
+        return self.always.raced if self.always else np.arange(self.data.size)
+
+    @functools.cached_property
+    def _order(self) -> Rows:
+        return self.always.order if self.always else random_rows(self.data.size)
+
+    def _check(self, points: Floats) -> None:
+        orders = points[:, ORDER].astype(np.int64)
+        without = self.known.model_of[orders] < 0
+        if without.any():
+            raise InvalidArgument(
+                f"there is no expansion for order {orders[without][0]}; expand its model too"
+            )
+
+
+@row
+def expansion(n, arm, points, squares, where, base, terms, centres, model_of):  # type: ignore[no-untyped-def]
+    """Give the control variate of row n and an arm."""
+    point = points[arm]
+    k, s = model_of[int(point[ORDER])], variance(n, point, squares, where)
+    return point[CONSTANT] + polynomial(terms[n, k], s - base[n, k], point[NU] - centres[k, NU])
+
+
+@row
+def residual(n, point, squares, where, base, terms, centres, model_of):  # type: ignore[no-untyped-def]
+    """Give the log factor of row n less its control variate."""
+    k, s, nu = model_of[int(point[ORDER])], variance(n, point, squares, where), point[NU]
+    return shape(s, nu, squares[where[n]]) - polynomial(terms[n, k], s - base[n, k], nu - centres[k, NU])
+
+
+@row
+def mapped_residual(n, arm, rows, points, squares, where, base, terms, centres, model_of):  # type: ignore[no-untyped-def]
+    """Give the residual of rows[n] and an arm."""
+    return residual(rows[n], points[arm], squares, where, base, terms, centres, model_of)
+
+
+@row
+def known_sum(point, known):  # type: ignore[no-untyped-def]
+    """Sum the control variate over the rows that are not always read."""
+    k = known.model_of[int(point[ORDER])]
+    polynomials = form_value(point, known.centres[k], known.forms[known.starts[k] :], known.cubic)
+    return known.raced * point[CONSTANT] + polynomials
+
+
+@row
+def always_sum(point, rows, squares, where):  # type: ignore[no-untyped-def]
+    """Sum the log factors of the rows that are always read."""
+    total = 0.0
+    for n in rows:
+        total += log_factor(n, point, squares, where)
+    return total
+
+
+@kernel
+def _sums(points: Floats, known: Known) -> Floats:
+    sums = np.empty(len(points))
+    for a in range(len(points)):
+        sums[a] = known_sum(points[a], known)
+    return sums
+
+
+@kernel
+def _always_sums(points: Floats, rows: Indices, squares: Floats, where: Indices) -> Floats:
+    sums = np.empty(len(points))
+    for a in range(len(points)):
+        sums[a] = always_sum(points[a], rows, squares, where)
+    return sums
+
+
+@kernel
+def mean_squares(
+    points: Floats,
+    squares: Floats,
+    where: Indices,
+    base: Floats,
+    terms: Coefficients,
+    centres: Floats,
+    model_of: Indices,
+) -> Floats:
+    """Mean square of the residuals of each row over points."""
+    found = np.zeros(len(where))
+    for a in range(len(points)):
+        for n in range(len(where)):
+            left = residual(n, points[a], squares, where, base, terms, centres, model_of)
+            found[n] += left * left / len(points)
+    return found

@@ -1,0 +1,102 @@
+"""Reading prices: what comes out of files, and what is said of files that hold none."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from gumbelrace.errors import InvalidArgument, MissingPackage
+from gumbelrace.experiments.prices import read_prices
+
+ROWS = "2024-01-02 09:35:00,10.5,a\n2024-01-02T09:40,,b\n,11.0,b\n"
+TIMES = np.array(["2024-01-02T09:35", "2024-01-02T09:40", "NaT"], "datetime64[us]")
+
+
+def written(folder, text, name="prices.csv"):
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def same(found, times=TIMES, prices=(10.5, np.nan, 11.0)):
+    np.testing.assert_array_equal(found.times, times)
+    np.testing.assert_array_equal(found.prices, prices)
+
+
+def test_csv_with_and_without_segments(tmp_path):
+    path = written(tmp_path, "datetime,close,series\n" + ROWS)
+    same(read_prices(path))
+    assert read_prices(path).segments is None
+    assert read_prices(str(path), segment="series").segments.tolist() == ["a", "b", "b"]
+
+
+def test_gzip_and_a_byte_order_mark_and_other_columns(tmp_path):
+    path = tmp_path / "prices.csv.gz"
+    with gzip.open(path, "wt", encoding="utf-8-sig") as file:
+        file.write(" when ,paid,series\n\n" + ROWS)
+    same(read_prices(path, price="paid", time="when"))
+
+
+def test_zones_are_dropped_and_the_clock_stays(tmp_path):
+    path = written(
+        tmp_path, "datetime,close\n2024-01-02 23:35:00+08:00,1\n2024-01-03T00:05:00Z,null\n2024-01-04,3\n"
+    )
+    times = np.array(["2024-01-02T23:35", "2024-01-03T00:05", "2024-01-04"], "datetime64[us]")
+    same(read_prices(path), times, [1.0, np.nan, 3.0])
+
+
+def test_times_that_count(tmp_path):
+    path = written(tmp_path, "datetime,close\n1704188100,1\n,2\n")
+    times = np.array(["2024-01-02T09:35", "NaT"], "datetime64[s]")
+    same(read_prices(path, unit="s"), times, [1.0, 2.0])
+
+
+def test_parquet(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    stamps = pyarrow.array([1704188100, 1704188400, None], pyarrow.timestamp("s", tz="Asia/Shanghai"))
+    counts = pyarrow.array([28403135, 28403140, None], pyarrow.int32())
+    columns = {"datetime": stamps, "minute": counts, "close": pyarrow.array([10.5, None, 11.0])}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "prices.parquet")
+    local = TIMES + np.timedelta64(8, "h")
+    same(read_prices(tmp_path / "prices.parquet"), local)
+    same(read_prices(tmp_path / "prices.parquet", time="minute", unit="m"))
+
+
+def test_a_missing_package_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(MissingPackage, match=r"gumbelrace\[parquet\]"):
+        read_prices(written(tmp_path, "", "prices.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "complaint"),
+    [
+        ("datetime,close\n", {}, "no rows"),
+        ("", {}, "no column 'datetime'; its columns are none"),
+        ("date,close\n2024-01-02,1\n", {}, "no column 'datetime'; its columns are date, close"),
+        ("datetime,close\n2024-01-02,1\n", {"price": "open"}, "no column 'open'"),
+        ("datetime,close\n2024-01-02,1\n", {"segment": "series"}, "no column 'series'"),
+        ("datetime,close\n2024-01-02,1\n2024-01-03\n", {}, "line 3: 1 cells; there are 2 columns"),
+        ("datetime,close\n2024-01-02,one\n", {}, "'close' holds what is no number.*one"),
+        ("datetime,close\n2/1/2024,1\n", {}, "'datetime' holds what is no time.*2/1/2024"),
+        ("datetime,close\n1704188100,1\n", {}, "holds numbers; say what they count"),
+        ("datetime,close\nnoon,1\n", {"unit": "s"}, "'datetime' holds what is no number"),
+        ("datetime,close\n2024-01-02,1\n", {"unit": "week"}, "unit is 'week'"),
+    ],
+)
+def test_bad_files_are_explained(tmp_path, text, options, complaint):
+    with pytest.raises(InvalidArgument, match=complaint):
+        read_prices(written(tmp_path, text), **options)
+
+
+@pytest.mark.parametrize("name", ["prices.csv", "prices.csv.gz", "prices.parquet"])
+def test_what_is_no_such_file_is_explained(tmp_path, name):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    with pytest.raises(InvalidArgument, match="there is no file"):
+        read_prices(tmp_path / name)
+    (tmp_path / name).write_bytes(b"\x80\xff\x00nonsense")
+    with pytest.raises(InvalidArgument, match="that can be read"):
+        read_prices(tmp_path / name)

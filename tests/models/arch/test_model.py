@@ -1,0 +1,170 @@
+"""ARCH models: densities against SciPy's, derivatives against differences of high order."""
+
+import numpy as np
+import pytest
+import scipy.stats
+from scipy.integrate import quad
+from tests.models.arch.cases import ORDERS, seeded, small, some_x
+
+from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.models.arch import Arch
+from gumbelrace.models.arch import rows as compiled
+from gumbelrace.models.arch.rows import points_of
+
+MODELS = [Arch(order) for order in ORDERS] + [Arch.paper(4), Arch(4, 0.05)]
+
+# Central differences of eighth order: Σ weight · f(x + k step), k = 1..4, less those at -k.
+EIGHTH = np.array([4 / 5, -1 / 5, 4 / 105, -1 / 280])
+
+
+def slope(function, x, step):
+    """Differentiate by differences of eighth order."""
+    return (
+        sum(w * (function(x + k * step) - function(x - k * step)) for k, w in enumerate(EIGHTH, start=1))
+        / np.abs(step).max()
+    )
+
+
+def gradient(function, x, steps):
+    return np.array([slope(function, x, step) for step in np.diag(steps)])
+
+
+def log_factors(model, x, data):
+    """Log densities of the rows by SciPy."""
+    alpha, nu = model.natural(x)
+    scale = np.sqrt(data.design(model.order) @ alpha)
+    return scipy.stats.t.logpdf(data.returns, nu, scale=scale)
+
+
+def steps_of(model):
+    return 0.02 * model.scales
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_log_factors_are_students_t(model):
+    data, x = small(), some_x(model)
+    (point,) = points_of([x], model.tau, data.lags)
+    found = [compiled.log_factor(n, point, *data.parts) for n in range(data.size)]
+    np.testing.assert_allclose(found, log_factors(model, x, data), rtol=1e-10, atol=1e-11)
+    assert model.log_likelihood(x, data) == pytest.approx(log_factors(model, x, data).sum(), rel=1e-12)
+
+
+def test_innovations_are_not_scaled_to_unit_variance():
+    """Negative control of the test above: with z of variance 1 the log factors are others."""
+    model, data = Arch(4), small()
+    x = some_x(model)
+    alpha, nu = model.natural(x)
+    scale = np.sqrt(data.design(4) @ alpha * (nu - 2) / nu)
+    other = scipy.stats.t.logpdf(data.returns, nu, scale=scale)
+    assert np.abs(other - log_factors(model, x, data)).max() > 0.01
+
+
+@pytest.mark.parametrize("tau", [0.003, 1.0])
+@pytest.mark.parametrize("last", [False, True])
+def test_priors_are_gamma_variables(tau, last):
+    """The density of x is normalised, and that of α, or ν, is Gamma(1, 1): P(x ≤ b) = 1 - exp(-α(b))."""
+    model, at = Arch(1, tau), 2 if last else 0
+    x, scale = model.parameter([0.3, 0.3], 0.4), model.scales[at]
+
+    def density(value):
+        moved = x.copy()
+        moved[at] = value
+        return np.exp(model.log_prior(moved) - model.log_prior(x))
+
+    rest = sum(scipy.stats.gamma(1).logpdf(v) for v in np.delete(np.append(*model.natural(x)), at))
+    rest += sum(-np.logaddexp(0.0, -v) for v in np.delete(x / model.scales, at))
+    unit = np.exp(model.log_prior(x) - rest)
+    for value in (0.2, 0.7):
+        b = value + scale * np.log(-np.expm1(-value / scale))
+        points = [-5 * scale, 0.0, 5 * scale]
+        mass = quad(density, -60 * scale, b, points=points, epsabs=1e-12, limit=500)[0] * unit
+        assert mass == pytest.approx(-np.expm1(-value), rel=1e-6)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_natural_and_parameter_are_inverse(model):
+    x = some_x(model)
+    np.testing.assert_allclose(model.parameter(*model.natural(x)), x, rtol=1e-9, atol=1e-9 * model.tau)
+    alpha, nu = model.natural(x)
+    (point,) = points_of([x], model.tau, 12)
+    np.testing.assert_allclose(point[compiled.ALPHA : compiled.ALPHA + model.order + 1], alpha, rtol=1e-13)
+    assert point[compiled.NU] == pytest.approx(nu, rel=1e-14)
+    assert point[compiled.ORDER] == model.order
+
+
+@pytest.mark.parametrize("x", [-3000.0, -40.0, 40.0, 3000.0])
+def test_extreme_parameters_do_not_overflow(x):
+    model = Arch(1, 1.0)
+    values = np.full(3, x)
+    assert np.isfinite(model.log_prior(values))
+    assert np.isfinite(model.prior_gradient(values)).all()
+    assert np.isfinite(model.prior_hessian(values)).all()
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("seed", range(2))
+def test_gradients_are_derivatives(model, seed):
+    data, x = small(), some_x(model, seed)
+    expected = gradient(lambda v: log_factors(model, v, data).sum(), x, steps_of(model))
+    found = model.gradient(np.arange(data.size), x, data)
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-7 * np.abs(expected).max())
+    prior = gradient(model.log_prior, x, steps_of(model))
+    np.testing.assert_allclose(model.prior_gradient(x), prior, rtol=1e-7, atol=1e-7 * np.abs(prior).max())
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("seed", range(2))
+def test_hessians_are_derivatives_of_gradients(model, seed):
+    data, x = small(), some_x(model, seed)
+    expected = gradient(lambda v: model.gradient(np.arange(data.size), v, data), x, steps_of(model))
+    found = model.hessian(x, data)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7 * np.abs(expected).max())
+    np.testing.assert_allclose(found, found.T, rtol=1e-12)
+    prior = gradient(model.prior_gradient, x, steps_of(model))
+    np.testing.assert_allclose(model.prior_hessian(x), prior, rtol=1e-7, atol=1e-7 * np.abs(prior).max())
+
+
+def test_the_gradient_of_a_batch_is_that_of_its_rows():
+    model, data = Arch(4), small()
+    x, index = some_x(model), np.array([3, 200, 200, 7])
+    expected = gradient(lambda v: log_factors(model, v, data)[index].sum(), x, steps_of(model))
+    found = model.gradient(index, x, data)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_derivatives_of_a_row(seed):
+    """Each derivative is the difference quotient of one of lower order."""
+    rng = seeded(seed)
+    s, nu, y = rng.uniform(0.1, 4.0), rng.uniform(2.0, 9.0), rng.uniform(0.0, 6.0)
+
+    def derivatives(s, nu):
+        return compiled.row_derivatives(np.array([s]), nu, np.array([y]))[0]
+
+    in_s = slope(lambda v: derivatives(v, nu), s, 0.01 * s)
+    in_nu = slope(lambda v: derivatives(s, v), nu, 0.01 * nu)
+    found = derivatives(s, nu)
+    # g; s, ν; ss, sν, νν; sss, ssν, sνν, ννν
+    np.testing.assert_allclose(found[[1, 3, 4, 6, 7, 8]], in_s[[0, 1, 2, 3, 4, 5]], rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(found[[2, 4, 5, 7, 8, 9]], in_nu[[0, 1, 2, 3, 4, 5]], rtol=1e-8, atol=1e-9)
+
+
+def test_sums_run_over_blocks(monkeypatch):
+    model, data = Arch(4), small()
+    x, whole = some_x(model), Arch(4).hessian(some_x(model), data)
+    monkeypatch.setattr("gumbelrace.models.arch.model.BLOCK", 100)
+    np.testing.assert_allclose(model.hessian(x, data), whole, rtol=1e-11, atol=1e-11 * np.abs(whole).max())
+
+
+def test_wrong_arguments_are_explained():
+    data = small()
+    with pytest.raises(InvalidArgument, match="order"):
+        Arch(0)
+    with pytest.raises(InvalidArgument, match="tau"):
+        Arch(1, 0.0)
+    with pytest.raises(ShapeMismatch, match="order 4 has 6"):
+        Arch(4).log_prior(np.zeros(5))
+    with pytest.raises(ShapeMismatch, match="12 lags"):
+        Arch(13).log_likelihood(np.zeros(15), data)
+    with pytest.raises(InvalidArgument, match="must be positive"):
+        Arch(1).parameter([0.1, 0.0], 3.0)
