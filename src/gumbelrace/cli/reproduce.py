@@ -22,7 +22,7 @@ from gumbelrace.experiments.whole import whole_study, write_data
 from gumbelrace.report.page import write_page
 from gumbelrace.report.synthetic import synthetic_page
 
-QUICK, USUAL, FULL = 60, 2000, 10_000
+QUICK, USUAL, FULL = 50, 2000, 10_000
 PAGE = "synthetic.html"
 # Beyond this δ the printed table drifts from what it says to hold.
 TRUSTED = 0.37

@@ -35,12 +35,12 @@ from gumbelrace.solvers.base import Solver
 from gumbelrace.solvers.exact import Exact
 
 # Draws of one order of the rows share it; so many are made before the rows are shuffled anew.
-RESHUFFLE = 1000
+RESHUFFLE = 2500
 # When this many draws have read all there is, they are exact scans, and so will be the others.
 ENOUGH_SCANS = 300
 # lil'UCB reads one reward at a time, some fifty times slower than a scan. A point of it ends when it has
 # read so many times the draws wanted, in batches of a few draws.
-SLOW, PULLS_A_DRAW, SLOW_BATCH = "lil'UCB", 30_000, 5
+SLOW, PULLS_A_DRAW, SLOW_BATCH = "lil'UCB", 15_000, 5
 SCAN_REWARDS, SCANS = 2_000_000, 5
 
 
