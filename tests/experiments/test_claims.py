@@ -97,3 +97,10 @@ def test_probability_of_errors():
     assert claims.too_many(0, 10, 0.1) == 1.0
     assert claims.too_many(10, 10, 0.1) == pytest.approx(1e-10)
     assert claims.too_many(1, 2, 0.5) == pytest.approx(0.75)
+
+
+def test_few_draws_say_nothing_of_lil_ucb():
+    records = [r._replace(draws=50) for r in fill(read=as_in_the_paper)]
+    claim = claims.lil_exceeds(records)
+    assert claim.held is None
+    assert "too few" in claim.why

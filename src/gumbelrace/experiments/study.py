@@ -38,9 +38,10 @@ from gumbelrace.solvers.exact import Exact
 RESHUFFLE = 2500
 # When this many draws have read all there is, they are exact scans, and so will be the others.
 ENOUGH_SCANS = 300
-# lil'UCB reads one reward at a time, some fifty times slower than a scan. A point of it ends when it has
-# read so many times the draws wanted, in batches of a few draws.
-SLOW, PULLS_A_DRAW, SLOW_BATCH = "lil'UCB", 15_000, 5
+# A point ends when it has read so many times the draws wanted: half of them, if all read 1e7 rewards. lil'UCB
+# reads one reward at a time, some fifty times slower than a scan, and its batches are short.
+READS_A_DRAW, PULLS_A_DRAW = 5_000_000, 15_000
+SLOW, SLOW_BATCH = "lil'UCB", 5
 SCAN_REWARDS, SCANS = 2_000_000, 5
 
 
@@ -150,6 +151,7 @@ def measured(point: Point, problems: Problems, settings: Settings, stop: threadi
     # The same Gumbel variables at every point with so many arms: what differs is the solver's doing.
     noise = np.random.default_rng([settings.seed, point.problem.arms])
     tally = Tally()
+    most = settings.draws * (PULLS_A_DRAW if point.solver == SLOW else READS_A_DRAW)
     batch = SLOW_BATCH if point.solver == SLOW else max(10, 1000 // point.problem.arms)
     for population, count in _batches(prepared, settings.draws, batch, rng):
         if stop.is_set():
@@ -158,8 +160,7 @@ def measured(point: Point, problems: Problems, settings: Settings, stop: threadi
             solver.best(population, None, rng)  # compiles
         offsets = gumbels(np.zeros(population.arms), count, noise)
         tally.add(population, solver, prepared.sums, offsets, rng)
-        too_slow = point.solver == SLOW and tally.read >= settings.draws * PULLS_A_DRAW
-        if too_slow or tally.is_exact(population.rewards):
+        if tally.read >= most or tally.is_exact(population.rewards):
             break
     return tally.record(point, population.rewards)
 

@@ -11,7 +11,7 @@ from gumbelrace.report.svg import Size
 
 PANEL = Size(300, 232)
 # Pixels around the axes of a panel, the same in all: those of neighbours line up.
-LEFT, RIGHT, TOP, BOTTOM = 52, 10, 8, 40
+LEFT, RIGHT, TOP, BOTTOM = 60, 10, 8, 40
 
 
 @dataclass(frozen=True)

@@ -74,12 +74,12 @@ def figure_panels(figure: Figure, records: Sequence[Record], before: Sequence[Pa
 
 def caption(figure: Figure, chosen: Sequence[Record], before: Sequence[Panel]) -> str:
     """Say what a figure shows, after the paper's own words."""
-    draws = sorted({count(one.draws) for one in chosen}, key=lambda text: (len(text), text))
+    most = max(one.draws for one in chosen)
     about = f"Figure {figure.number} of the paper, with Betting added: {figure.about}. Upper row"
     about += ", after p(X)" if before else ""
     about += (
-        f": estimated error with its 95% interval over {' or '.join(draws)} draws; points with no error "
-        "are not shown, and bars that reach the lower edge go on below it. Lower row"
+        f": estimated error with its 95% interval over up to {count(most)} draws; points with no "
+        "error are not shown, and bars that reach the lower edge go on below it. Lower row"
     )
     about += (", after the bounds" if before else "") + ": share of the rewards read."
     return f"{about} {BOUNDS}" if before else about
@@ -151,8 +151,8 @@ def read_panel(records: Sequence[Record], scale: float) -> Panel:
         else:
             log_axis(axes.yaxis, percent)
             # A race that is decided by the range of the rewards alone has read nothing, and has no mark.
-        lowest = min((one.read for one in here if one.read > 0.0), default=0.1)
-        axes.set_ylim(10.0 ** math.floor(math.log10(lowest)), 1.6)
+            lowest = min((one.read for one in here if one.read > 0.0), default=0.1)
+            axes.set_ylim(10.0 ** math.floor(math.log10(lowest)), 1.6)
         for solver, shape, track in series(here):
             draw_line(axes, [one.delta for one in track], [one.read for one in track], solver, shape)
 
