@@ -38,8 +38,8 @@ from gumbelrace.solvers.exact import Exact
 RESHUFFLE = 2500
 # When this many draws have read all there is, they are exact scans, and so will be the others.
 ENOUGH_SCANS = 300
-# A point ends when it has read so many times the draws wanted: half of them, if all read 1e7 rewards. lil'UCB
-# reads one reward at a time, some fifty times slower than a scan, and its batches are short.
+# A point ends when it has read so many times the draws wanted: half of them, if all read 1e7 rewards.
+# lil'UCB reads one reward at a time, some fifty times slower than a scan, and its batches are short.
 READS_A_DRAW, PULLS_A_DRAW = 5_000_000, 15_000
 SLOW, SLOW_BATCH = "lil'UCB", 5
 SCAN_REWARDS, SCANS = 2_000_000, 5
