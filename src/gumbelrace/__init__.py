@@ -26,6 +26,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Always",
     "Audit",
+    "Autoregressive",
     "Betting",
     "Candidate",
     "CarlinChib",
@@ -103,7 +104,7 @@ _LATER = {
     "gumbelrace.kernels.graph": ("GraphGibbs",),
     "gumbelrace.kernels.langevin": ("Langevin", "LangevinState"),
     "gumbelrace.kernels.metropolis": ("Metropolis",),
-    "gumbelrace.kernels.proposals": ("LogWalk", "RandomWalk"),
+    "gumbelrace.kernels.proposals": ("Autoregressive", "LogWalk", "RandomWalk"),
     "gumbelrace.kernels.pseudopriors": ("NormalPseudoprior",),
     "gumbelrace.kernels.scan": ("RandomScan", "Shuffled", "Systematic"),
     "gumbelrace.kernels.slice": ("EachCoordinate", "RandomDirection", "Slice"),
@@ -127,7 +128,7 @@ if TYPE_CHECKING:
     from gumbelrace.kernels.graph import GraphGibbs
     from gumbelrace.kernels.langevin import Langevin, LangevinState
     from gumbelrace.kernels.metropolis import Metropolis
-    from gumbelrace.kernels.proposals import LogWalk, RandomWalk
+    from gumbelrace.kernels.proposals import Autoregressive, LogWalk, RandomWalk
     from gumbelrace.kernels.pseudopriors import NormalPseudoprior
     from gumbelrace.kernels.scan import RandomScan, Shuffled, Systematic
     from gumbelrace.kernels.slice import EachCoordinate, RandomDirection, Slice

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from tests.kernels.laws import Cauchy
+from tests.kernels.nested import Nested
 
 import gumbelrace as gr
 
@@ -25,12 +26,15 @@ def carlin_chib():
     return gr.CarlinChib(models, lambda points: MODEL.likelihood(np.array(points)), adapt_for=3)
 
 
+NESTED = Nested(120)
+
 KERNELS = {
     "Metropolis": (gr.Metropolis(MODEL.likelihood, gr.RandomWalk(0.2), MODEL.log_prior), START),
     "Gibbs": (gibbs(), gr.Labels(np.array([0, 1], np.int8))),
     "Slice": (gr.Slice(MODEL.likelihood, 0.2), START),
     "Langevin": (langevin(), gr.LangevinState(np.zeros(1))),
     "CarlinChib": (carlin_chib(), carlin_chib().start(np.random.default_rng(3))),
+    "CarlinChib, compiled": (NESTED.kernel(gr.Race()), NESTED.kernel().start(np.random.default_rng(3))),
 }
 
 

@@ -9,16 +9,20 @@ a race with an arm for each model. (The paper's appendix leaves out p / q; it be
 product over the other models' q is the product over all of them divided by q_k.)
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
 from gumbelrace.audit import Audited
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.kernels.base import Info, Kernel
-from gumbelrace.kernels.pseudopriors import Pseudoprior
+from gumbelrace.jit import check_generator
+from gumbelrace.kernels.base import Block, Info, Kernel
+from gumbelrace.kernels.compiled_choice import CompiledChoice, can_compile
+from gumbelrace.kernels.normal_laws import Laws, laws_of
+from gumbelrace.kernels.pseudopriors import NormalPseudoprior, Pseudoprior
 from gumbelrace.kernels.target import (
     Decisions,
     LogPrior,
@@ -28,8 +32,10 @@ from gumbelrace.kernels.target import (
     prior_at,
 )
 from gumbelrace.population.base import Floats, Population, checked_count
+from gumbelrace.shuffle import Pool
 from gumbelrace.solvers.base import Solver
 from gumbelrace.solvers.default import Default
+from gumbelrace.solvers.exact import Exact
 
 Parameters = tuple[Floats, ...]
 
@@ -85,6 +91,13 @@ class ModelChoice(NamedTuple):
         return relative
 
 
+def first_of(states: ModelChoice) -> ModelChoice:
+    """Give the first of many states."""
+    model, parameters, weights, iteration = states
+    drawn = tuple(parameter[0] for parameter in parameters)
+    return ModelChoice(int(np.asarray(model)[0]), drawn, weights[0], int(np.asarray(iteration)[0]))
+
+
 def wang_landau(t: int) -> float:
     """Give 1 / (1 + t / 100), by which step t lowers the log weight of the model it visits."""
     return 1.0 / (1.0 + t / 100.0)
@@ -114,6 +127,14 @@ class CarlinChib(Kernel[ModelChoice]):
     solver : Solver
         For the draw of the model (the kernels of the models have their own). Default: `Betting` where
         the population knows its reward range, else ``Race(Normal())``.
+    guard : float, optional
+        Share of a `NormalPseudoprior`. Outside the ellipsoid around its mean that holds so much of it, a
+        control variate may be far off: decisions on parameters there are exact.
+
+    Notes
+    -----
+    Many steps run in one compiled call if the likelihood has a `desk`, the models have the same log prior,
+    a numba function, and each moves by `Metropolis` with `Autoregressive` proposals for its pseudoprior.
 
     Examples
     --------
@@ -146,11 +167,16 @@ class CarlinChib(Kernel[ModelChoice]):
     adapt_for: int = 0
     gain: Callable[[int], float] = wang_landau
     solver: Solver = field(default_factory=Default)
+    guard: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "models", tuple(self.models))
         checked_count(len(self.models), "the number of models")
         checked_count(self.adapt_for, "adapt_for", least=0)
+        if self.guard is not None and not 0.0 < self.guard < 1.0:
+            raise InvalidArgument(f"guard is {self.guard}; it must lie strictly between 0 and 1")
+        if self.guard is not None and not self._normal_laws:
+            raise InvalidArgument("guard needs pseudopriors that are NormalPseudoprior")
 
     def start(self, rng: np.random.Generator, model: int = 0) -> ModelChoice:
         """Give a state with parameters drawn from the pseudopriors and equal weights."""
@@ -159,11 +185,57 @@ class CarlinChib(Kernel[ModelChoice]):
 
     def step(self, rng: np.random.Generator, state: ModelChoice) -> tuple[ModelChoice, Info]:
         """Update the current model's parameter, draw the others' anew, and draw the model."""
+        block = self.steps(rng, state, 1)
+        if block is None:
+            return self._step(rng, state)
+        counts: Any = block.info
+        return first_of(block.states), Info(*(part[0].item() for part in counts))
+
+    def steps(self, rng: np.random.Generator, state: ModelChoice, count: int) -> Block[ModelChoice] | None:
+        """Make `count` steps in one compiled call, if `is_compiled`."""
+        if not self.is_compiled:
+            return None
+        self._check(state)
+        parameters = np.zeros((len(self.models), int(self._laws.dimensions.max())))
+        for k, d in enumerate(self._laws.dimensions):
+            parameters[k, :d] = checked_point(state.parameters[k])
+        iterations = state.iteration + np.arange(count)
+        gains = np.array([self.gain(t) if t < self.adapt_for else 0.0 for t in iterations.tolist()])
+        weights = np.array(state.log_weights, np.float64)
+        with self._choices.lend() as choice:
+            history = choice.steps(check_generator(rng), state.model, parameters, weights, gains)
+        drawn = tuple(history.parameters[:, k, :d] for k, d in enumerate(self._laws.dimensions))
+        states: Any = (history.models, drawn, history.log_weights, iterations + 1)
+        counts: Any = (history.evaluations, history.rewards, history.looks, history.changed)
+        return Block(ModelChoice(*states), Info(*counts))
+
+    @functools.cached_property
+    def is_compiled(self) -> bool:
+        """Whether a step needs no Python."""
+        return self._normal_laws and can_compile(self.models, self.likelihood, self.solver)
+
+    @functools.cached_property
+    def _normal_laws(self) -> bool:
+        return all(isinstance(model.pseudoprior, NormalPseudoprior) for model in self.models)
+
+    @functools.cached_property
+    def _laws(self) -> Laws:
+        pseudopriors: Any = [model.pseudoprior for model in self.models]
+        return laws_of(pseudopriors, self.guard)
+
+    @functools.cached_property
+    def _choices(self) -> Pool[CompiledChoice]:
+        # One for each thread: the parameters that are compared lie in it.
+        return Pool(lambda: CompiledChoice(self.models[0], self.likelihood, self._laws, self.solver))
+
+    def _step(self, rng: np.random.Generator, state: ModelChoice) -> tuple[ModelChoice, Info]:
         self._check(state)
         decisions, count = Decisions(self.solver, rng), len(self.models)
         drawn, gumbel = [model.pseudoprior.sample(rng) for model in self.models], rng.gumbel(size=count)
         drawn[state.model] = self._updated(decisions, state)
         offset = state.log_weights + [self._log_odds(k, x) for k, x in enumerate(drawn)] + gumbel
+        if any(self._is_far(k, x) for k, x in enumerate(drawn)):
+            decisions.solver = Exact()
         model = decisions.best(checked_population(self.likelihood(drawn), count), offset)
         weights = self._adapted(state, model)
         after = ModelChoice(model, tuple(drawn), weights, state.iteration + 1)
@@ -185,11 +257,20 @@ class CarlinChib(Kernel[ModelChoice]):
         return inner.errors + outer.errors, inner.decisions + outer.decisions
 
     def _updated(self, decisions: Decisions, state: ModelChoice) -> Floats:
-        model = self.models[state.model]
-        inner = model.state(checked_point(state.parameters[state.model]))
-        moved, info = model.kernel.step(decisions.rng, inner)
+        model, x = self.models[state.model], checked_point(state.parameters[state.model])
+        kernel = model.kernel
+        if self._is_far(state.model, x):
+            kernel = kernel.with_solver(Exact())
+        moved, info = kernel.step(decisions.rng, model.state(x))
         decisions.count(info)
         return checked_point(moved.position)
+
+    def _is_far(self, k: int, x: Floats) -> bool:
+        """Whether a parameter lies where a control variate cannot be trusted."""
+        if self.guard is None:
+            return False
+        z = cast(NormalPseudoprior, self.models[k].pseudoprior).standardised(x)
+        return bool(z @ z > self._laws.limits[k])
 
     def _log_odds(self, k: int, x: Floats) -> float:
         """Give log p(x | k) - log q_k(x)."""

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
 from gumbelrace.control_variates.parameters import ParameterTaylor
@@ -20,6 +19,7 @@ from gumbelrace.kernels.base import Block, Info
 from gumbelrace.kernels.target import Position
 from gumbelrace.packed import Packed, pack, unpack
 from gumbelrace.population.base import CODE, FINE, Floats, Source
+from gumbelrace.population.desk import SETTER
 from gumbelrace.population.likelihood import Likelihood
 from gumbelrace.shuffle import Stream
 from gumbelrace.solvers.base import Solver
@@ -28,14 +28,6 @@ from gumbelrace.solvers.field import EVALUATIONS, LEADER, LOOKS
 from gumbelrace.solvers.reading import new_sample
 
 CURRENT, PROPOSED = 0, 1
-
-# set(context, offset, low, high) -> rewards read
-SETTER = types.int64(
-    types.CPointer(types.int64),
-    types.CPointer(types.float64),
-    types.CPointer(types.float64),
-    types.CPointer(types.float64),
-)
 
 
 class History(NamedTuple):

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+import scipy  # its parts load when first used
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.base import Floats
@@ -52,16 +53,34 @@ class NormalPseudoprior:
         object.__setattr__(self, "covariance", covariance)
         object.__setattr__(self, "_root", _cholesky(covariance))
 
+    @property
+    def root(self) -> Floats:
+        """Lower triangular square root L of the covariance, L Lᵀ."""
+        return self._root
+
+    @property
+    def log_volume(self) -> float:
+        """Minus the log density at the mean."""
+        return float(np.log(np.diag(self._root)).sum() + 0.5 * len(self.mean) * np.log(2.0 * np.pi))
+
     def sample(self, rng: np.random.Generator) -> Floats:
         """Draw a parameter."""
-        drawn: Floats = self.mean + self._root @ rng.standard_normal(len(self.mean))
-        return drawn
+        return self.at(rng.standard_normal(len(self.mean)))
+
+    def at(self, z: Floats) -> Floats:
+        """Give the parameter whose standardised value is z."""
+        x: Floats = self.mean + self._root @ z
+        return x
+
+    def standardised(self, x: Floats) -> Floats:
+        """Give z such that x = mean + L z."""
+        z: Floats = scipy.linalg.solve_triangular(self._root, x - self.mean, lower=True)
+        return z
 
     def log_density(self, x: Floats) -> float:
         """Give the logarithm of the normalised density at x."""
-        z = np.linalg.solve(self._root, x - self.mean)
-        log_volume = np.log(np.diag(self._root)).sum() + 0.5 * len(z) * np.log(2.0 * np.pi)
-        return float(-0.5 * z @ z - log_volume)
+        z = self.standardised(x)
+        return float(-0.5 * z @ z) - self.log_volume
 
 
 def _cholesky(covariance: Floats) -> Floats:

@@ -106,7 +106,7 @@ class Expansion:
         They are those of ``likelihood.minus(self)``, but the variance of a row is computed once.
         """
         self._check(points)
-        known, raced = self.known, self._raced
+        known, raced = self.known, self.raced
         sums = _sums(points, known) + _always_sums(points, known.always, *self.data.parts)
         if not np.isfinite(sums).all():
             raise InvalidReward(
@@ -115,7 +115,7 @@ class Expansion:
         return Compiled(
             mapped_residual,
             (raced, points, *self.parts),
-            self._order,
+            self.order,
             len(points),
             None,
             raced,
@@ -123,11 +123,13 @@ class Expansion:
         )
 
     @functools.cached_property
-    def _raced(self) -> Indices:
+    def raced(self) -> Indices:
+        """Rows that are not always read."""
         return self.always.raced if self.always else np.arange(self.data.size)
 
     @functools.cached_property
-    def _order(self) -> Rows:
+    def order(self) -> Rows:
+        """A random order of positions in `raced`."""
         return self.always.order if self.always else random_rows(self.data.size)
 
     def _check(self, points: Floats) -> None:

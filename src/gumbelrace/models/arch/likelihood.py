@@ -3,12 +3,16 @@
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from gumbelrace.errors import InvalidArgument
 from gumbelrace.models.arch.data import Lagged
+from gumbelrace.models.arch.desk import controlled_desk, plain_desk
 from gumbelrace.models.arch.expansion import Expansion
 from gumbelrace.models.arch.model import TAU
-from gumbelrace.models.arch.rows import Floats, log_factor, points_of
+from gumbelrace.models.arch.rows import Floats, Indices, log_factor, points_of
 from gumbelrace.population.compiled import Compiled
+from gumbelrace.population.desk import Desk
 from gumbelrace.population.likelihood import Family, Likelihood, likelihood
 
 
@@ -50,6 +54,24 @@ class ArchLikelihood:
         if isinstance(self.control, Expansion):
             return self.control.population(points)
         return self._points(points)
+
+    def desk(self, arms: int, dimensions: Indices, log_prior: Any) -> Desk:
+        """Make a desk for compiled chains; see `gumbelrace.CarlinChib`.
+
+        Parameters
+        ----------
+        arms : int
+            Number of arms.
+        dimensions : ndarray of int64
+            Number of parameters of each model.
+        log_prior : numba function
+            ``log_prior(x) -> float``.
+        """
+        if self.control is None:
+            return plain_desk(self.data, self.tau, arms, dimensions, log_prior)
+        if not isinstance(self.control, Expansion):
+            raise InvalidArgument("a desk needs the control variate of `expand`, or none")
+        return controlled_desk(self.control, self.tau, arms, dimensions, log_prior)
 
     @functools.cached_property
     def _points(self) -> Likelihood:

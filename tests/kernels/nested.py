@@ -1,0 +1,103 @@
+"""Regressions with one, two and three covariates: model choice with a desk, known in closed form."""
+
+import functools
+
+import numba
+import numpy as np
+from scipy.special import ndtr
+from tests.kernels.laws import after, tail
+
+import gumbelrace as gr
+from gumbelrace.packed import pack, unpack
+from gumbelrace.population.compiled import Compiled
+from gumbelrace.population.desk import SETTER, Desk
+from gumbelrace.shuffle import random_rows
+
+CELLS, SPREAD = 5, 2.0
+P = np.array([0.5, 0.3, 0.2])  # posterior probabilities, by the choice of prior weights
+
+
+@numba.njit
+def log_prior(x):
+    return -0.5 * np.sum((x / SPREAD) ** 2) - len(x) * np.log(SPREAD * np.sqrt(2.0 * np.pi))
+
+
+@numba.njit
+def log_factor(n, arm, xs, models, y, z):
+    mean = 0.0
+    for i in range(models[arm] + 1):
+        mean += xs[arm, i] * z[n, i]
+    return -0.5 * (y[n] - mean) ** 2
+
+
+@functools.cache
+def setter(prior, data_type):
+    @numba.cfunc(SETTER)
+    def put(context, offset, low, high):
+        xs, models, dimensions = unpack(context, data_type)
+        for a in range(len(xs)):
+            offset[a] = prior(xs[a, : dimensions[models[a]]])
+        return 0
+
+    return put
+
+
+class Nested:
+    """Normal data of mean θ·z, z the first k + 1 covariates in model k, and θ ~ N(0, SPREAD²)."""
+
+    def __init__(self, size=200, seed=1):
+        rng = np.random.default_rng(seed)
+        self.z = rng.normal(1.0, 1.0, (size, 3))
+        self.y = rng.normal(0.2 * self.z[:, 0], 1.0)
+        self.means, self.covariances, evidence = [], [], []
+        for k in range(3):
+            z = self.z[:, : k + 1]
+            covariance = np.linalg.inv(z.T @ z + np.eye(k + 1) / SPREAD**2)
+            mean = covariance @ z.T @ self.y
+            law = gr.NormalPseudoprior(mean, covariance)
+            # Bayes' theorem at θ = 0, where all models have the same likelihood.
+            evidence.append(log_prior(np.zeros(k + 1)) - law.log_density(np.zeros(k + 1)))
+            self.means.append(mean)
+            self.covariances.append(covariance)
+        self.log_weights = np.log(P) - np.array(evidence)
+
+    def __call__(self, parameters):
+        models = np.array([len(x) - 1 for x in parameters])
+        xs = np.zeros((len(models), 3))
+        for row, x in zip(xs, parameters, strict=True):
+            row[: len(x)] = x
+        return gr.compiled(log_factor, (xs, models, self.y, self.z), size=len(self.y), arms=len(models))
+
+    def desk(self, arms, dimensions, log_prior):
+        xs, models = np.zeros((arms, 3)), np.zeros(arms, np.int64)
+        rows, packed = random_rows(len(self.y)), pack((xs, models, dimensions))
+        population = Compiled(log_factor, (xs, models, self.y, self.z), rows, arms, None)
+        return Desk(xs, models, population, setter(log_prior, packed.type), packed)
+
+    def kernel(self, solver=None, prior=log_prior, **options):
+        """Make a kernel whose pseudopriors are wider than the posteriors and beside them."""
+        solver, models = solver or gr.Exact(), []
+        for mean, covariance in zip(self.means, self.covariances, strict=True):
+            law = gr.NormalPseudoprior(mean + 0.02, 1.5 * covariance)
+            move = gr.Metropolis(self, gr.Autoregressive(law, 0.6), prior, solver)
+            models.append(gr.Candidate(move, law, prior))
+        return gr.CarlinChib(models, self, solver=solver, **options)
+
+    def start(self, kernel, rng, model):
+        """Draw a state from the exact posterior, given the model."""
+        state, law = (
+            kernel.start(rng, model),
+            gr.NormalPseudoprior(self.means[model], self.covariances[model]),
+        )
+        parameters = tuple(law.sample(rng) if k == model else x for k, x in enumerate(state.parameters))
+        return state._replace(parameters=parameters, log_weights=self.log_weights)
+
+    def invariance(self, kernel, rng, replicates=1500, steps=2, slack=0.0):
+        """Tail probability of (model, cell of its parameter) after steps from the exact posterior."""
+        cells = []
+        for model in rng.choice(3, size=replicates, p=P):
+            end = after(kernel, self.start(kernel, rng, int(model)), steps, rng)
+            k, x = end.model, end.parameters[end.model]
+            deviation = np.sqrt(self.covariances[k][-1, -1])
+            cells.append(k * CELLS + int(ndtr((x[-1] - self.means[k][-1]) / deviation) * CELLS))
+        return tail(np.array(cells), np.repeat(P / CELLS, CELLS), slack)

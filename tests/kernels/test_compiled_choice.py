@@ -1,0 +1,134 @@
+"""Compiled steps over models have the law of the exact posterior, and are the same however they are cut.
+
+False-alarm rate of each statistical test: 1e-4 over seeds.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.kernels.laws import FALSE_ALARM
+from tests.kernels.nested import Nested, log_prior
+
+import gumbelrace as gr
+from gumbelrace.errors import InvalidArgument
+
+CAREFUL = gr.Race(gr.Normal(), delta=1e-3)
+
+
+def generator(seed):
+    return np.random.default_rng(seed)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return Nested()
+
+
+def test_compiled_steps_leave_the_target_invariant(problem):
+    kernel = problem.kernel()
+    assert kernel.is_compiled
+    assert problem.invariance(kernel, generator(0)) > FALSE_ALARM
+
+
+def test_so_do_those_in_python(problem):
+    kernel = problem.kernel(prior=lambda x: log_prior(x))
+    assert not kernel.is_compiled
+    assert problem.invariance(kernel, generator(1), replicates=500) > FALSE_ALARM
+
+
+def test_raced_decisions_stay_within_delta(problem):
+    """2 steps of 2 decisions of δ = 0.001 move the law by at most 0.004, if means are normal."""
+    kernel = Nested(size=2000).kernel(CAREFUL)
+    assert kernel.is_compiled
+    assert Nested(size=2000).invariance(kernel, generator(2), slack=4e-3) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("wrong", ["log_volumes", "means"])
+def test_a_wrong_pseudoprior_is_noticed(problem, wrong):
+    """Negative control: densities that are not those of the laws drawn from."""
+    kernel = problem.kernel()
+    laws = kernel._laws
+    kernel.__dict__["_laws"] = laws._replace(**{wrong: 0.9 * getattr(laws, wrong) - 0.05})
+    assert problem.invariance(kernel, generator(3)) < FALSE_ALARM
+
+
+@pytest.mark.parametrize("solver", [gr.Exact(), CAREFUL], ids=["exact", "race"])
+def test_how_steps_are_cut_changes_nothing(problem, solver):
+    kernel = problem.kernel(solver, adapt_for=7)
+    start = problem.start(kernel, generator(4), 1)
+    whole = kernel.steps(generator(5), start, 12)
+    rng, state = generator(5), start
+    for t in range(12):
+        state, info = kernel.step(rng, state)
+        assert state.model == whole.states.model[t]
+        assert state.iteration == whole.states.iteration[t] == t + 1
+        assert info == tuple(part[t] for part in whole.info)
+        np.testing.assert_array_equal(state.log_weights, whole.states.log_weights[t])
+        for mine, all_of_it in zip(state.parameters, whole.states.parameters, strict=True):
+            np.testing.assert_array_equal(mine, all_of_it[t])
+    assert -state.log_weights.sum() == pytest.approx(
+        sum(kernel.gain(t) for t in range(7)) - problem.log_weights.sum()
+    )
+
+
+def test_the_state_it_starts_from_stays_as_it_is(problem):
+    kernel = problem.kernel(adapt_for=5)
+    start = problem.start(kernel, generator(6), 0)
+    before = [x.copy() for x in (*start.parameters, start.log_weights)]
+    kernel.steps(generator(7), start, 5)
+    for x, y in zip((*start.parameters, start.log_weights), before, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_exact_steps_read_everything_once_for_each_arm(problem):
+    block = problem.kernel().steps(generator(8), problem.kernel().start(generator(8)), 3)
+    np.testing.assert_array_equal(block.info.evaluations, 200 * (2 + 3))
+    np.testing.assert_array_equal(block.info.rewards, 200 * (2 + 3))
+
+
+def test_beyond_the_guard_decisions_are_exact():
+    problem = Nested(size=5000)
+    loose, tight = (problem.kernel(gr.Race(), guard=guard) for guard in (0.9999, 1e-6))
+    start = problem.start(loose, generator(9), 0)
+    of_loose, of_tight = (kernel.steps(generator(9), start, 20).info for kernel in (loose, tight))
+    assert of_loose.evaluations.sum() < of_tight.evaluations.sum()
+    np.testing.assert_array_equal(of_tight.evaluations, of_tight.rewards)
+
+
+def test_the_guard_holds_in_python_too():
+    problem = Nested(size=5000)
+    kernel = problem.kernel(gr.Race(), prior=lambda x: log_prior(x), guard=1e-6)
+    _, info = kernel.step(generator(10), problem.start(kernel, generator(10), 0))
+    assert info.evaluations == info.rewards
+
+
+@pytest.mark.parametrize("guard", [0.0, 1.0, -1.0])
+def test_a_guard_is_a_share(problem, guard):
+    with pytest.raises(InvalidArgument, match="guard"):
+        problem.kernel(guard=guard)
+
+
+def test_what_needs_python_is_not_compiled(problem):
+    kernel = problem.kernel()
+    first = kernel.models[0]
+    walk = replace(first.kernel, proposal=gr.RandomWalk(0.1))
+    other_law = gr.Autoregressive(gr.NormalPseudoprior([0.0], [[1.0]]), 0.6)
+    other_step = gr.Autoregressive(first.pseudoprior, 0.1)
+    kernels = [walk, *(replace(first.kernel, proposal=p) for p in (other_law, other_step))]
+    kernels.append(first.kernel.with_solver(CAREFUL))
+    for changed in kernels:
+        assert not replace(kernel, models=[replace(first, kernel=changed), *kernel.models[1:]]).is_compiled
+    assert not replace(kernel, likelihood=lambda parameters: problem(parameters)).is_compiled
+
+
+def test_autoregressive_proposals_keep_their_law():
+    """From the law to the law: 4,000 proposals have its moments within 4.5 standard errors; seed 11."""
+    law = gr.NormalPseudoprior([1.0, -2.0], [[1.0, 0.6], [0.6, 0.5]])
+    proposal, rng = gr.Autoregressive(law, 0.7), generator(11)
+    moved = np.array([law.standardised(proposal.propose(rng, law.sample(rng))) for _ in range(4000)])
+    assert np.abs(moved.mean(axis=0)).max() < 4.5 / np.sqrt(4000)
+    assert np.abs(np.cov(moved.T) - np.eye(2)).max() < 4.5 * np.sqrt(2 / 4000)
+    x, y = law.sample(rng), law.sample(rng)
+    assert proposal.log_ratio(x, y) == pytest.approx(law.log_density(x) - law.log_density(y))
+    assert proposal.log_ratio(x, y) == -proposal.log_ratio(y, x)
