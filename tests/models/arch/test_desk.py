@@ -1,25 +1,20 @@
 """Desks of ARCH likelihoods: exact chains are the same with and without a control variate."""
 
-import numba
 import numpy as np
 import pytest
 
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.models.arch import rows
 from gumbelrace.models.arch.build import expand
 from gumbelrace.models.arch.data import lagged, simulate
 from gumbelrace.models.arch.fit import laplace
 from gumbelrace.models.arch.likelihood import ArchLikelihood
-from gumbelrace.models.arch.model import TAU, Arch
+from gumbelrace.models.arch.model import Arch, compiled_prior
 from gumbelrace.models.returns import standardised
 
 ORDERS = (2, 5, 8)
 
-
-@numba.njit
-def log_prior(x):
-    return rows.log_prior(x, TAU)
+log_prior = compiled_prior()
 
 
 class Case:

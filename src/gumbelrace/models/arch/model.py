@@ -12,9 +12,11 @@ The paper has τ = 1, at which softplus is almost exp where α is about 0.01, an
 posterior are poor. With τ = 0.003 x_i is almost α_i unless that is close to zero, and they are good.
 """
 
+import functools
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
+import numba
 import numpy as np
 import scipy  # its parts load when first used
 from numpy.typing import ArrayLike
@@ -160,6 +162,24 @@ class Arch:
                 f"x has shape {values.shape}; a model of order {self.order} has {self.dimension}"
             )
         return values
+
+
+@functools.cache
+def compiled_prior(tau: float = TAU) -> Any:
+    """Give the log prior of all orders as a numba function of x, for compiled chains.
+
+    Examples
+    --------
+    >>> x = Arch(2).parameter([0.1, 0.3, 0.3], nu=6.0)
+    >>> bool(np.isclose(compiled_prior()(x), Arch(2).log_prior(x)))
+    True
+    """
+
+    @numba.njit
+    def log_prior(x):  # type: ignore[no-untyped-def]
+        return rows.log_prior(x, tau)
+
+    return log_prior
 
 
 def _constant_slope(nu: float) -> float:

@@ -1,0 +1,173 @@
+"""Bayesian choice of the order of an ARCH model (paper, section 5.2 and appendix C.2).
+
+A chain over all orders at once: the order is drawn by a race with an arm for each, the parameter of the
+current one moves by proposals for its Laplace approximation, and both read residuals of a control variate.
+Weights of the orders, which start from Laplace's evidence and adapt for a while, let it visit all of them;
+they are then fixed, and log p(q | r) is read off the visits.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.errors import InvalidArgument
+from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
+from gumbelrace.kernels.metropolis import Metropolis
+from gumbelrace.kernels.proposals import Autoregressive
+from gumbelrace.kernels.pseudopriors import NormalPseudoprior
+from gumbelrace.models.arch.build import expand
+from gumbelrace.models.arch.data import Lagged, lagged
+from gumbelrace.models.arch.expansion import Expansion
+from gumbelrace.models.arch.fit import Laplace, laplace
+from gumbelrace.models.arch.likelihood import ArchLikelihood
+from gumbelrace.models.arch.model import Arch, compiled_prior
+from gumbelrace.models.returns import Returns
+from gumbelrace.solvers.base import Solver
+from gumbelrace.solvers.race import Race
+
+Floats = NDArray[np.float64]
+ORDERS = (5, 10, 15, 20, 25, 30)
+# Outside the ellipsoid with so much of its pseudoprior, decisions on a parameter are exact.
+GUARD = 0.999
+PILOTS = 300
+# Parts into which each chain is cut to find the error of the visits.
+BATCHES = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Models of all orders, fitted to the same rows.
+
+    Attributes
+    ----------
+    data : Lagged
+        Rows that have all lags of the largest order.
+    fits : tuple of Laplace
+        The posterior of each model around its mode.
+    control : Expansion
+        Control variate of all models.
+    """
+
+    data: Lagged
+    fits: tuple[Laplace, ...]
+    control: Expansion
+
+    @property
+    def orders(self) -> list[int]:
+        """Order of each model."""
+        return [fit.model.order for fit in self.fits]
+
+    @property
+    def log_evidence(self) -> Floats:
+        """Laplace's log evidence of each model."""
+        return np.array([fit.log_evidence for fit in self.fits])
+
+    def kernel(self, solver: Solver | None = None, adapt_for: int = 0, exact: bool = False) -> CarlinChib:
+        """Make the kernel of a chain over the orders.
+
+        Parameters
+        ----------
+        solver : Solver, optional
+            Default: ``Race(Normal(), first=8)``; residuals of the control variate are close to normal.
+        adapt_for : int
+            Number of steps in which the weights of the orders adapt.
+        exact : bool
+            Whether to do without the control variate (and its guard): with ``Exact()``, the exact twin.
+        """
+        solver = solver or Race(first=8)
+        tau = self.fits[0].model.tau
+        likelihood = ArchLikelihood(self.data, tau, None if exact else self.control)
+        prior, models = compiled_prior(tau), []
+        for fit in self.fits:
+            law = NormalPseudoprior(fit.mean, fit.covariance)
+            move = Metropolis(likelihood, Autoregressive(law), prior, solver)
+            models.append(Candidate(move, law, prior))
+        guard = None if exact else GUARD
+        return CarlinChib(models, likelihood, adapt_for, solver=solver, guard=guard)
+
+    def start(self, kernel: CarlinChib, rng: np.random.Generator) -> ModelChoice:
+        """Give a state at the best order, with weights that make all orders about equally likely."""
+        evidence = self.log_evidence
+        weights = evidence.max() - evidence
+        return kernel.start(rng, int(evidence.argmax()))._replace(log_weights=weights)
+
+
+def fit_orders(
+    returns: Returns, orders: Sequence[int] = ORDERS, *, rng: np.random.Generator, tau: float | None = None
+) -> Fitted:
+    """Fit ARCH models of several orders to the same rows.
+
+    Parameters
+    ----------
+    returns : Returns
+        Standardised returns.
+    orders : sequence of int
+        Orders to choose from.
+    rng : numpy.random.Generator
+        Draws the parameters at which the control variate is fitted.
+    tau : float, optional
+        τ of the models.
+
+    Examples
+    --------
+    >>> from gumbelrace.models.arch.data import simulate
+    >>> from gumbelrace.models.returns import standardised
+    >>> rng = np.random.default_rng(0)
+    >>> fitted = fit_orders(standardised(simulate(3000, rng)), (2, 10), rng=rng)
+    >>> int(fitted.log_evidence.argmax())
+    1
+    """
+    if len(orders) < 2 or sorted(set(orders)) != list(orders):
+        raise InvalidArgument(f"orders are {list(orders)}; give two or more, each once, the lowest first")
+    data = lagged(returns, max(orders))
+    models = [Arch(order) if tau is None else Arch(order, tau) for order in orders]
+    fits = tuple(laplace(model, data) for model in models)
+    control = expand(data, models, [fit.sample(rng, PILOTS) for fit in fits])
+    return Fitted(data, fits, control)
+
+
+class Order(NamedTuple):
+    """What is known of one order."""
+
+    order: int
+    visits: int
+    log_probability: float  # log p(q | r), up to rounding; the prior of the orders is uniform
+    error: float  # its Monte Carlo standard error
+    laplace: float  # the same by Laplace's approximation
+
+
+def posterior(visited: NDArray[np.int64], log_weights: Floats, fitted: Fitted) -> list[Order]:
+    """Estimate log p(q | r) from the visits of chains with fixed weights.
+
+    Parameters
+    ----------
+    visited : ndarray of shape (chains, draws)
+        Number of the model at each step.
+    log_weights : ndarray of shape (K,)
+        The weights of the chains.
+    fitted : Fitted
+        The models.
+    """
+    count = len(fitted.fits)
+    shares = _batch_shares(visited, count)
+    share, error = shares.mean(axis=0), shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_p, spread = np.log(share) - log_weights, error / share
+    log_p, approximate = log_p - np.logaddexp.reduce(log_p), fitted.log_evidence
+    approximate = approximate - np.logaddexp.reduce(approximate)
+    counts = np.bincount(visited.ravel(), minlength=count)
+    rows: Any = zip(fitted.orders, counts, log_p, spread, approximate, strict=True)
+    return [Order(q, int(n), float(p), float(e), float(a)) for q, n, p, e, a in rows]
+
+
+def _batch_shares(visited: NDArray[np.int64], count: int) -> Floats:
+    """Give the share of each model's visits in each batch."""
+    length = visited.shape[1] // BATCHES
+    if length == 0:
+        raise InvalidArgument(f"chains of {visited.shape[1]} draws are too short; make {BATCHES} or more")
+    batches = visited[:, : BATCHES * length].reshape(-1, length)
+    shares: Floats = np.stack([(batches == k).mean(axis=1) for k in range(count)], axis=1)
+    return shares
