@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from gumbelrace.cli import reproduce
+from gumbelrace.cli.arch import arch
 from gumbelrace.cli.best import best
 from gumbelrace.cli.demo import demo
 from gumbelrace.cli.sample import sample
@@ -107,4 +108,5 @@ def gumbelrace(
 app.command()(best)
 app.command()(sample)
 app.command()(demo)
+app.command()(arch)
 app.add_typer(reproduce.app, name="reproduce")
