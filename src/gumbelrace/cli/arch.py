@@ -127,8 +127,9 @@ def prices(path: Path, price: str, time: str, segment: str | None, overnight: Ov
 
 def facts(returns: Returns, fitted: Fitted, plan: Plan) -> dict[str, str]:
     """Say what was run."""
+    segments = len(returns.lengths)
     return {
-        "Returns": f"{len(returns.values):,} in {len(returns.lengths):,} segments",
+        "Returns": f"{len(returns.values):,} in {segments:,} segment{'' if segments == 1 else 's'}",
         "Rows with all lags": f"{fitted.data.size:,}",
         "Repairs": str(returns.repairs),
         "Standardised by": f"mean {returns.mean:.3g}, deviation {returns.scale:.3g}",

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from gumbelrace.audit import Audit
 from gumbelrace.chain.run import run
 from gumbelrace.chain.trace import Trace
 from gumbelrace.experiments.orders import Fitted, Order, posterior
+from gumbelrace.kernels.base import Kernel
 from gumbelrace.kernels.carlin_chib import CarlinChib, ModelChoice
 from gumbelrace.solvers.exact import Exact
 from gumbelrace.solvers.race import Race
@@ -25,6 +27,8 @@ AUDITED = 200
 # Points of a track, and lags of an autocorrelation.
 MOMENTS, LAGS = 60, 60
 RACED, EXACT = "raced", "exact"
+# Steps that are timed together, and how often.
+TIMED, TIMINGS = {RACED: 100, EXACT: 10}, 5
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ class Cost(NamedTuple):
     steps: int  # of all chains
     evaluations: float  # a step
     share: float  # of what the exact sampler reads that keeps its last likelihoods: K rows a step
-    seconds: float  # a step, all chains together
+    seconds: float  # processor time a step
     effective: float  # effective sample size of the order
 
 
@@ -190,10 +194,7 @@ def sampled(
     """Run the chains of a sampler."""
     steps = plan.steps if name == RACED else plan.exact_steps
     rng = np.random.default_rng([plan.seed, 1 if name == RACED else 2])
-    kernel.steps(np.random.default_rng(0), start, 1)  # compiles
-    started = time.perf_counter()
     trace = run(kernel, start, steps, rng, plan.chains, progress=progress, checkpoint=folder / name)
-    seconds = time.perf_counter() - started
     visited = np.asarray(trace["model"])
     by_chain = [posterior(chain[None], start.log_weights, fitted) for chain in visited]
     return Sampled(
@@ -201,11 +202,11 @@ def sampled(
         trace,
         posterior(visited, start.log_weights, fitted),
         by_chain,
-        cost(name, trace, fitted, seconds),
+        cost(name, trace, fitted),
     )
 
 
-def cost(name: str, trace: Trace[ModelChoice], fitted: Fitted, seconds: float) -> Cost:
+def cost(name: str, trace: Trace[ModelChoice], fitted: Fitted) -> Cost:
     """Sum up what chains took."""
     steps = trace.chains * trace.draws
     evaluations = float(np.sum(trace.info.evaluations)) / steps
@@ -213,7 +214,18 @@ def cost(name: str, trace: Trace[ModelChoice], fitted: Fitted, seconds: float) -
     if name == EXACT:  # what was read but need not have been: the likelihoods of where the chain is
         evaluations = needed
     effective = float(np.asarray(trace.ess(var_names=["model"])["model"]))
-    return Cost(name, steps, evaluations, evaluations / needed, seconds / steps, effective)
+    seconds = seconds_a_step(trace.kernel, trace.last[0], TIMED[name])
+    return Cost(name, steps, evaluations, evaluations / needed, seconds, effective)
+
+
+def seconds_a_step(kernel: Kernel[ModelChoice], state: ModelChoice, steps: int) -> float:
+    """Time compiled steps: a run that goes on from a checkpoint has no time of its own."""
+    times = []
+    for seed in range(TIMINGS + 1):
+        started = time.thread_time()
+        kernel.steps(np.random.default_rng(seed), state, steps)
+        times.append((time.thread_time() - started) / steps)
+    return median(times[1:])  # the first may compile
 
 
 def tracks(sampler: Sampled, fitted: Fitted) -> Iterator[Track]:

@@ -22,16 +22,15 @@ LEAD = (
 WIDE = Size(620, 232)
 COLOUR = {RACED: "series-3", EXACT: "series-2"}
 DASHES: dict[str, tuple[float, ...]] = {RACED: (), EXACT: (5.0, 2.0)}
-# Orders less probable than this by a factor of e are not followed in the second panel.
-FOLLOWED = 12.0
 READING = (
     "log p(q | r) comes from the visits of the chains, corrected for the weights that made them visit all "
     "orders; its standard error from batches of the chains. Laplace's approximation needs no chain."
 )
 CAPTION = (
     "The paper's panels. (a) Standardised returns. (b) Estimates of log p(q | r) by the first chain of "
-    "each sampler against the likelihoods evaluated, for orders within e^-12 of the best; exact Gibbs is "
-    "taken to keep the likelihoods of where it is. (c) log p(q | r) by each chain. (d) Correlation of q."
+    "each sampler, a line for each order, less the final estimate of all raced chains, against the "
+    "likelihoods evaluated; exact Gibbs is taken to keep the likelihoods of where it is. (c) log p(q | r) "
+    "by each chain, less its mean over all raced chains. (d) Autocorrelation of q."
 )
 
 
@@ -104,14 +103,20 @@ def orders_table(study: OrderStudy) -> Table:
     return Table(columns, rows)
 
 
+def plain(value: float) -> str:
+    """Write a number with two digits, and zero without a sign."""
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
+
+
 def taken(study: OrderStudy) -> str:
     """Say what was read, how often it was wrong, and whether both samplers agree."""
     cost, audit = study.raced.cost, study.audit
     apart = max(map(abs, differences(study)), default=0.0)
     return (
         f"The raced chain reads {percent(cost.share)} of what exact Gibbs sampling reads. Of "
-        f"{count(audit.draws)} decisions made again exactly, {count(audit.errors)} were wrong (95% interval "
-        f"{interval(audit.interval)}). Its estimates differ from those of the exact chain by {apart:.1f} standard errors at most."
+        f"{count(audit.draws)} decisions made again exactly, {count(audit.errors)} were wrong (95% "
+        f"interval {interval(audit.interval)}). Its estimates of log p(q | r) differ from those of the "
+        f"exact chain by {apart:.1f} standard errors at most."
     )
 
 
@@ -185,35 +190,38 @@ def draw_returns(figure: Any, returns: Sequence[float]) -> None:
 
 def draw_tracks(figure: Any, study: OrderStudy) -> None:
     """Draw estimates against evaluations."""
-    axes = panel_axes(figure, "likelihoods evaluated", "log p(q | r)")
+    axes = panel_axes(figure, "likelihoods evaluated", "log p(q | r), less the final")
     log_axis(axes.xaxis, power_of_ten)
-    final = {one.order: one.log_probability for one in study.raced.orders}
-    followed = [order for order, value in final.items() if value > max(final.values()) - FOLLOWED]
-    for name in (RACED, EXACT):
-        for order in followed:
-            track = [t for t in study.tracks if t.sampler == name and t.order == order]
-            line(axes, name, [t.evaluations for t in track], [t.log_probability for t in track])
+    axes.axhline(0.0, color=STAND_IN["grid"], linewidth=0.8)
+    final, tracks = {one.order: one.log_probability for one in study.raced.orders}, study.tracks
+    for name in (EXACT, RACED):
+        for order in final:
+            track = [t for t in tracks if t.sampler == name and t.order == order]
+            values = [t.log_probability - final[order] for t in track]
+            line(axes, name, [t.evaluations for t in track], values)
 
 
 def draw_chains(figure: Any, study: OrderStudy) -> None:
     """Draw what each chain says."""
-    axes = panel_axes(figure, "order q", "log p(q | r)")
-    for sampler, shift in ((study.raced, -0.4), (study.exact, 0.4)):
-        draw_sampler(axes, sampler, shift)
-    axes.set_xticks([one.order for one in study.raced.orders])
+    axes = panel_axes(figure, "order q", "log p(q | r), less the mean")
+    final = {one.order: one.log_probability for one in study.raced.orders}
+    axes.axhline(0.0, color=STAND_IN["grid"], linewidth=0.8)
+    for sampler, shift in ((study.raced, -0.12), (study.exact, 0.12)):
+        draw_sampler(axes, sampler, final, shift)
+    axes.set_xticks(range(len(final)), [str(order) for order in final])
 
 
-def draw_sampler(axes: Any, sampler: Sampled, shift: float) -> None:
+def draw_sampler(axes: Any, sampler: Sampled, final: Mapping[int, float], shift: float) -> None:
     """Draw a dot for each chain and order."""
-    ink = STAND_IN[COLOUR[sampler.name]]
+    marker = {RACED: "o", EXACT: "x"}[sampler.name]
     for chain in sampler.by_chain:
-        seen = [one for one in chain if one.visits]
+        seen = [(k + shift, one) for k, one in enumerate(chain) if one.visits]
         axes.plot(
-            [one.order + shift for one in seen],
-            [one.log_probability for one in seen],
-            ".",
-            color=ink,
-            markersize=4,
+            [place for place, _ in seen],
+            [one.log_probability - final[one.order] for _, one in seen],
+            marker,
+            color=STAND_IN[COLOUR[sampler.name]],
+            markersize=3.5,
         )
 
 
