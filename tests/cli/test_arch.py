@@ -1,0 +1,83 @@
+"""The order of an ARCH model from the command line, on series small enough for a test."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from gumbelrace.experiments import order_study
+
+SMALL = ("--orders", "1,3", "--steps", 400, "--chains", 2)
+ORDERS, WHICH = "orders.csv", ("order", "visits", "log_probability")
+
+
+@pytest.fixture
+def short(monkeypatch):
+    monkeypatch.setattr(order_study, "ADAPT", 100)
+    monkeypatch.setattr(order_study, "AUDITED", 10)
+
+
+def rows(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def prices(path, count=700, seed=1):
+    """Write a price every five minutes of 70 a day."""
+    rng = np.random.default_rng(seed)
+    walk = 100.0 * np.exp(np.cumsum(0.001 * rng.standard_t(6.0, count)))
+    day, bar = np.divmod(np.arange(count), 70)
+    times = (
+        np.datetime64("2024-01-01T09:00", "s")
+        + day * np.timedelta64(1, "D")
+        + bar * np.timedelta64(300, "s")
+    )
+    lines = [f"{time},{value:.6f}" for time, value in zip(times, walk, strict=True)]
+    path.write_text("\n".join(["datetime,close", *lines]), encoding="utf-8")
+    return path
+
+
+def test_simulated_returns(run, short, tmp_path):
+    result = run("arch", "--simulate", 1200, "--out", "results", *SMALL)
+    assert result.exit_code == 0, result.output
+    assert "order" in result.stdout
+    folder = tmp_path / "results"
+    page = (folder / "arch.html").read_text(encoding="utf-8")
+    assert page.count("<svg") >= 4
+    assert (folder / "trace.nc").exists()
+    found = rows(folder / ORDERS)
+    assert [row["order"] for row in found] == ["1", "3"]
+    assert sum(int(row["visits"]) for row in found) == 800
+    names = [row["name"] for row in rows(folder / "parameters.csv")]
+    assert names[0] == "α0"
+    assert names[-1] == "ν"
+
+    again = run("arch", "--simulate", 1200, "--out", "results", *SMALL)
+    assert again.exit_code == 0, again.output
+    assert rows(folder / ORDERS) == found
+
+
+def test_prices_from_a_file(run, short, tmp_path):
+    prices(tmp_path / "prices.csv")
+    result = run("arch", "prices.csv", "--out", "results", *SMALL)
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "results" / "arch.html").read_text(encoding="utf-8")
+    assert "690 in 1 segment" in page  # 9 overnight returns are dropped
+    assert "9 overnight" in page
+
+
+def test_mistakes(fails, tmp_path):
+    prices(tmp_path / "prices.csv", 200)
+    assert "not both" in fails("arch")
+    assert "not both" in fails("arch", "prices.csv", "--simulate", 1000)
+    assert "no file" in fails("arch", "nowhere.csv")
+    assert "--orders" in fails("arch", "--simulate", 1000, "--orders", "5,ten")
+    assert "orders" in fails("arch", "--simulate", 1000, "--orders", "5")
+    assert "price" in fails("arch", "prices.csv", "--price", "price")
+    assert "too few" in fails("arch", "prices.csv", "--orders", "5,190")
+    assert "delta" in fails("arch", "prices.csv", "--delta", 2)
+
+
+def test_another_series_does_not_go_on_from_a_checkpoint(run, fails, short, tmp_path):
+    assert run("arch", "--simulate", 1000, "--out", "results", *SMALL).exit_code == 0
+    assert "another path" in fails("arch", "--simulate", 1100, "--out", "results", *SMALL)

@@ -1,0 +1,62 @@
+"""What a study of orders derives from its chains."""
+
+import numpy as np
+import pytest
+
+from gumbelrace.experiments import order_study
+from gumbelrace.experiments.order_study import EXACT, RACED, Plan, run_study
+from gumbelrace.experiments.orders import fit_orders
+from gumbelrace.models.arch.data import simulate
+from gumbelrace.models.returns import standardised
+
+PLAN = Plan(steps=6000, exact_steps=4000, chains=2, seed=3)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    rng = np.random.default_rng(1)
+    fitted = fit_orders(standardised(simulate(1500, rng, (0.3, 0.3, 0.2))), (1, 2, 4), rng=rng)
+    with pytest.MonkeyPatch.context() as context:
+        context.setattr(order_study, "ADAPT", 100)
+        context.setattr(order_study, "AUDITED", 20)
+        return run_study(fitted, PLAN, tmp_path_factory.mktemp("study"), progress=False)
+
+
+def test_both_samplers_agree(study):
+    """Seed 3; differences beyond 5 standard errors have a probability below 1e-4 (errors are estimated)."""
+    assert len(order_study.differences(study)) == 3
+    assert max(map(abs, order_study.differences(study))) < 5.0
+    assert study.audit.errors <= 3
+
+
+def test_tracks_end_where_the_first_chain_does(study):
+    for sampler in (study.raced, study.exact):
+        last = {track.order: track for track in study.tracks if track.sampler == sampler.name}
+        for one in sampler.by_chain[0]:
+            assert last[one.order].log_probability == pytest.approx(one.log_probability, abs=1e-9)
+    reads = [track.evaluations for track in study.tracks if track.sampler == RACED and track.order == 2]
+    assert reads == sorted(reads)
+
+
+def test_exact_sampling_reads_every_row_of_every_model(study):
+    assert study.exact.cost.evaluations == 3 * study.fitted.data.size
+    assert study.exact.cost.share == 1.0
+    assert 0.0 < study.raced.cost.share < 1.7
+    assert study.raced.cost.steps == 12_000
+
+
+def test_correlations_start_at_one_and_fall(study):
+    for name in (RACED, EXACT):
+        found = [one.correlation for one in study.correlations if one.sampler == name]
+        assert found[0] == pytest.approx(1.0)
+        assert abs(np.mean(found[20:])) < 0.3
+
+
+def test_parameters_are_those_of_the_best_order(study):
+    order = study.fitted.orders[study.best]
+    found = {one.name: one for one in study.parameters}
+    assert list(found) == [*(f"α{i}" for i in range(order + 1)), "ν"]
+    assert all(one.low < one.mean < one.high for one in found.values())
+    mode, nu = study.fitted.fits[study.best].model.natural(study.fitted.fits[study.best].mean)
+    for one, value in zip(found.values(), [*mode, nu], strict=True):
+        assert abs(one.mean - value) < 2 * one.deviation
