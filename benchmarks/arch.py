@@ -1,0 +1,122 @@
+"""What racing saves in the choice of the order of an ARCH model, against a compiled exact sampler.
+
+    python benchmarks/arch.py [--quick] [--data PRICES.csv [--segment COLUMN]]
+
+Both samplers make the same moves with the same weights; they differ in what decides. The exact one is
+compiled and keeps the likelihoods of where it is, so that a step evaluates the proposed parameter and those
+of the other K - 1 orders: K N likelihoods. Times are processor times, taken in turns. Effective draws are
+those of the order q. Without --data, returns are simulated (order 10).
+"""
+
+import argparse
+from pathlib import Path
+from statistics import median
+from time import thread_time
+from typing import Any
+
+import numba
+import numpy as np
+
+import gumbelrace as gr
+from gumbelrace.experiments.orders import Fitted, fit_orders, posterior
+from gumbelrace.experiments.prices import read_prices
+from gumbelrace.models.arch import rows, simulate
+from gumbelrace.models.returns import returns_from_prices, standardised
+
+TURNS = 7
+RACES = {
+    "raced, first look at 8 rows": gr.Race(first=8),
+    "raced, first look at 50 rows": gr.Race(),
+}
+
+
+@numba.njit
+def evaluate(points, squares, where, steps):
+    """Evaluate what an exact step with kept likelihoods must: a proposal and the other K - 1 orders."""
+    total = 0.0
+    for _ in range(steps):
+        for a in range(len(points)):
+            for n in range(len(where)):
+                total += rows.log_factor(n, points[a], squares, where)
+    return total
+
+
+def read(path: Path | None, segment: str | None) -> Any:
+    if path is None:
+        return standardised(simulate(13_000, np.random.default_rng(10)))
+    return returns_from_prices(*read_prices(path, segment=segment))
+
+
+def seconds_of_exact(fitted: Fitted, steps: int) -> float:
+    points = rows.points_of([fit.mean for fit in fitted.fits], fitted.fits[0].model.tau, fitted.data.lags)
+    started = thread_time()
+    evaluate(points, *fitted.data.parts, steps)
+    return (thread_time() - started) / steps
+
+
+def seconds_of(kernel: gr.CarlinChib, state: gr.ModelChoice, steps: int, seed: int) -> float:
+    started = thread_time()
+    kernel.steps(np.random.default_rng(seed), state, steps)
+    return (thread_time() - started) / steps
+
+
+def effective(trace: gr.Trace) -> float:
+    return float(np.asarray(trace.ess(var_names=["model"])["model"])) / (trace.chains * trace.draws)
+
+
+def timed(fitted: Fitted, kernels: dict[str, gr.CarlinChib], state: gr.ModelChoice) -> dict[str, float]:
+    """Seconds a step, the samplers taking turns; the first turn compiles and is left out."""
+    turns = []
+    for turn in range(TURNS + 1):
+        times = {"exact": seconds_of_exact(fitted, 5)}
+        times |= {name: seconds_of(kernel, state, 200, turn) for name, kernel in kernels.items()}
+        turns.append(times)
+    return {name: median(times[name] for times in turns[1:]) for name in turns[0]}
+
+
+def show(fitted: Fitted, chains: dict[str, gr.Trace], seconds: dict[str, float]) -> None:
+    print(f"N = {fitted.data.size:,}, orders {fitted.orders}, weights by Laplace")
+    print(f"{'sampler':<30}{'read':>8}{'µs a step':>11}{'ESS a step':>12}{'ESS/read':>10}{'ESS/s':>8}")
+    needed = len(fitted.fits) * fitted.data.size
+    exact = effective(chains["exact"])
+    for name, trace in chains.items():
+        share = 1.0 if name == "exact" else float(np.mean(trace.info.evaluations)) / needed
+        ess, speed = effective(trace), seconds["exact"] / seconds[name]
+        gains = f"{ess / exact / share:>9.1f}x{ess / exact * speed:>7.1f}x"
+        print(f"{name:<30}{share:>8.4f}{1e6 * seconds[name]:>11.0f}{ess:>12.4f}{gains}")
+
+
+def compare(fitted: Fitted, chains: dict[str, gr.Trace], weights: Any) -> None:
+    print("log p(q | r) less the exact chain's, in standard errors:")
+    found = {name: posterior(np.asarray(trace["model"]), weights, fitted) for name, trace in chains.items()}
+    for name in RACES:
+        pairs = zip(found[name], found["exact"], strict=True)
+        apart = [(a.log_probability - b.log_probability) / np.hypot(a.error, b.error) for a, b in pairs]
+        print(f"  {name}: {np.round(apart, 1)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="shorter chains")
+    parser.add_argument("--data", type=Path, help="prices, with columns datetime and close")
+    parser.add_argument("--segment", help="column that returns do not cross")
+    options = parser.parse_args()
+    steps, exact_steps, audited = (2000, 400, 200) if options.quick else (20_000, 4000, 2000)
+    rng = np.random.default_rng(0)
+    fitted = fit_orders(read(options.data, options.segment), rng=rng)
+    kernels = {name: fitted.kernel(solver) for name, solver in RACES.items()}
+    twin = fitted.kernel(gr.Exact(), exact=True)
+    state = fitted.start(twin, rng)
+    seconds = timed(fitted, kernels, state)
+    chains = {"exact": gr.run(twin, state, exact_steps, np.random.default_rng(1), 4)}
+    chains |= {name: gr.run(k, state, steps, np.random.default_rng(1), 4) for name, k in kernels.items()}
+    show(fitted, chains, seconds)
+    for name in RACES:
+        print(f"{name}: {chains[name].audit(audited / (4 * steps), rng=np.random.default_rng(2))}")
+    compare(fitted, chains, state.log_weights)
+
+
+if __name__ == "__main__":
+    main()
