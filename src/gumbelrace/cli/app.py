@@ -100,7 +100,7 @@ def gumbelrace(
         typer.Option("--version", callback=print_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """Find the best column of a table, or draw columns at random, reading few of its rows."""
+    """Find the best of many candidates, or draw from a posterior, reading few of the rows of the data."""
     if ctx.invoked_subcommand is None:
         print(ctx.get_help())
 

@@ -36,7 +36,7 @@ CONTENTS = {
 def arch(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="[FILE]", help="Prices: .csv, .csv.gz or .parquet.", show_default=False),
+        typer.Argument(metavar="FILE", help="Prices: .csv, .csv.gz or .parquet.", show_default=False),
     ] = None,
     out: Annotated[
         Path, typer.Option(metavar="FOLDER", help="Write the page and the data here; made if missing.")

@@ -29,7 +29,7 @@ class Overnight(Enum):
 
     DROPPED = "dropped"
     KEPT = "kept"
-    NEW_SEGMENT = "new segment"
+    NEW_SEGMENT = "new-segment"
 
 
 class Repairs(NamedTuple):
