@@ -89,11 +89,11 @@ def test_disorder_is_mended_and_counted(seed):
     bad = np.array([0.0, -3.0, np.inf, np.nan])
     when = np.concatenate([times[doubles], times[order], times[:4]])
     what = np.concatenate([np.full(5, 55.0), prices[order], bad])
-    when = np.append(when, np.datetime64("NaT"))
+    when = np.append(when, np.datetime64("NaT", "s"))
     found = returns_from_prices(when, np.append(what, 1.0))
     np.testing.assert_allclose(raw(found), log_returns(prices), atol=1e-13)
     assert found.repairs._replace(unsorted=0) == Repairs(2, 3, 0, 5, DAYS - 1, 0)
-    assert (found.repairs.unsorted > 0) == bool((np.diff(when[:-5]) < np.timedelta64(0)).any())
+    assert (found.repairs.unsorted > 0) == bool((np.diff(when[:-5]) < np.timedelta64(0, "s")).any())
 
 
 def test_rows_that_step_back_are_counted():
