@@ -104,3 +104,10 @@ def test_few_draws_say_nothing_of_lil_ucb():
     claim = claims.lil_exceeds(records)
     assert claim.held is None
     assert "too few" in claim.why
+
+
+def test_the_worst_point_of_racing_normal_is_named():
+    records = fill(lambda p: 40 * (p.key == "100 normal 0.1 Racing-Normal 0.001"), as_in_the_paper)
+    claim = claims.normal_keeps_its_promise(records)
+    assert claim.held is False
+    assert "Worst at D=100, σ=0.1, normal, δ=0.001: 40 errors" in claim.why

@@ -155,7 +155,7 @@ def _times(column: Any, name: str, unit: str | None) -> NDArray[np.datetime64]:
 def _counted(counts: NDArray[np.float64], unit: str) -> NDArray[np.datetime64]:
     whole = np.where(np.isfinite(counts), counts, 0.0).astype(np.int64)
     times = whole.astype(f"datetime64[{unit}]")
-    times[~np.isfinite(counts)] = np.datetime64("NaT", unit)
+    times[~np.isfinite(counts)] = np.array("NaT", times.dtype)
     return times
 
 
