@@ -1,7 +1,8 @@
 """Files that are either as before or complete, whatever happens while they are written."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,14 +27,20 @@ def write_atomically(path: Path, fill: Callable[[BinaryIO], Any]) -> None:
     ...     Path(folder, "a").read_bytes()
     b'all'
     """
+    with unfinished(path) as new, open(new, "wb") as file:
+        fill(file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def unfinished(path: Path) -> Iterator[Path]:
+    """Lend a path to write to; what is there takes the place of `path` at the end, unless it fails."""
     path = path.resolve()
-    unfinished = path.with_name(path.name + UNFINISHED)
+    new = path.with_name(path.name + UNFINISHED)
     try:
-        with open(unfinished, "wb") as file:
-            fill(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
+        yield new
+        os.replace(new, path)
     except BaseException:
-        unfinished.unlink(missing_ok=True)
+        new.unlink(missing_ok=True)
         raise

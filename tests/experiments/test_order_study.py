@@ -1,5 +1,7 @@
 """What a study of orders derives from its chains."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -60,3 +62,11 @@ def test_parameters_are_those_of_the_best_order(study):
     mode, nu = study.fitted.fits[study.best].model.natural(study.fitted.fits[study.best].mean)
     for one, value in zip(found.values(), [*mode, nu], strict=True):
         assert abs(one.mean - value) < 2 * one.deviation
+
+
+def test_an_interrupted_chain_is_not_made_into_a_result(study, tmp_path, monkeypatch):
+    """`run` hears Ctrl-C and gives half a trace: the study must end there, and go on when asked again."""
+    half = replace(study.raced.trace, interrupted=True)
+    monkeypatch.setattr(order_study, "run", lambda *words, **options: half)
+    with pytest.raises(KeyboardInterrupt):
+        run_study(study.fitted, PLAN, tmp_path, progress=False)

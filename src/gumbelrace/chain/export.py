@@ -29,12 +29,12 @@ def tree(
     posterior = {name: fields[name] for name in fields if name not in tuning}
     groups = {"posterior": posterior, "sample_stats": statistics}
     attributes = dict.fromkeys(("/", *groups), _attributes(kernel))
-    return _package("arviz_base").from_dict(groups, dims=dims, coords=coords, attrs=attributes)
+    return package("arviz_base").from_dict(groups, dims=dims, coords=coords, attrs=attributes)
 
 
 def diagnostic(name: str, data: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Give a diagnostic of arviz_stats for each variable: a number, or an array for an array."""
-    found = getattr(_package("arviz_stats"), name)(data, **options)
+    found = getattr(package("arviz_stats"), name)(data, **options)
     return {str(variable): found[variable].values[()] for variable in found.data_vars}
 
 
@@ -49,7 +49,8 @@ def _attributes(kernel: Kernel[Any]) -> dict[str, str]:
     }
 
 
-def _package(name: str) -> Any:
+def package(name: str) -> Any:
+    """Import a package of the extra ``arviz``, or say how to install it."""
     try:
         return import_module(name)
     except ImportError as error:

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from gumbelrace.atomic import unfinished
+from gumbelrace.chain.export import package
 from gumbelrace.cli.options import Seed
 from gumbelrace.cli.progress import waiting
 from gumbelrace.cli.reproduce import made
@@ -89,6 +91,8 @@ def arch(
     `gumbelrace arch --simulate 13000`
     """
     check_delta(delta)
+    for name in ("arviz_base", "arviz_stats"):
+        package(name)  # now, not after the chains
     wanted, plan = numbers(orders), Plan(steps, max(100, steps // 10), chains, delta, seed=seed)
     returns = given(file, simulated, seed) or prices(Path(str(file)), price, time, segment, overnight)
     folder = made(out)
@@ -151,7 +155,8 @@ def write_data(folder: Path, study: OrderStudy) -> dict[str, str]:
     files = {
         name: CONTENTS[table] for table, rows in tables.items() for name in write_rows(folder, table, rows)
     }
-    study.raced.trace.to_arviz().to_netcdf(folder / TRACE)
+    with unfinished(folder / TRACE) as path:
+        study.raced.trace.to_arviz().to_netcdf(path)
     return {**files, TRACE: "the raced chains, for ArviZ"}
 
 

@@ -172,7 +172,7 @@ def run_study(fitted: Fitted, plan: Plan, folder: Path, progress: bool = True) -
     adapting = fitted.kernel(race, adapt_for=ADAPT)
     rng = np.random.default_rng([plan.seed, 0])
     start = fitted.start(adapting, rng)
-    adapted = run(adapting, start, ADAPT, rng, progress=progress, checkpoint=folder / "adapt")
+    adapted = finished(run(adapting, start, ADAPT, rng, progress=progress, checkpoint=folder / "adapt"))
     start = adapted.last[0]._replace(iteration=0)
     raced = sampled(RACED, fitted, fitted.kernel(race), start, plan, folder, progress)
     twin = fitted.kernel(Exact(), exact=True)
@@ -180,6 +180,13 @@ def run_study(fitted: Fitted, plan: Plan, folder: Path, progress: bool = True) -
     share = min(1.0, AUDITED / (plan.chains * plan.steps))
     audit = raced.trace.audit(share, rng=np.random.default_rng([plan.seed, 3]))
     return OrderStudy(fitted, plan, raced, exact, audit)
+
+
+def finished(trace: Trace[ModelChoice]) -> Trace[ModelChoice]:
+    """Give a trace that was not interrupted: what comes after it must not be made of half of it."""
+    if trace.interrupted:
+        raise KeyboardInterrupt
+    return trace
 
 
 def sampled(
@@ -194,7 +201,9 @@ def sampled(
     """Run the chains of a sampler."""
     steps = plan.steps if name == RACED else plan.exact_steps
     rng = np.random.default_rng([plan.seed, 1 if name == RACED else 2])
-    trace = run(kernel, start, steps, rng, plan.chains, progress=progress, checkpoint=folder / name)
+    trace = finished(
+        run(kernel, start, steps, rng, plan.chains, progress=progress, checkpoint=folder / name)
+    )
     visited = np.asarray(trace["model"])
     by_chain = [posterior(chain[None], start.log_weights, fitted) for chain in visited]
     return Sampled(

@@ -83,7 +83,8 @@ class Settings:
     @property
     def identity(self) -> dict[str, int]:
         """What two studies must have in common to share points."""
-        return {"draws": self.draws, "seed": self.seed, "size": self.size}
+        limits = {"shuffle after": RESHUFFLE, "reads a draw": READS_A_DRAW, "pulls a draw": PULLS_A_DRAW}
+        return {"draws": self.draws, "seed": self.seed, "size": self.size, **limits}
 
     @property
     def points(self) -> list[Point]:
