@@ -1,11 +1,17 @@
 """The order of an ARCH model from the command line, on series small enough for a test."""
 
 import csv
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
 
 import numpy as np
 import pytest
 
-from gumbelrace.experiments import order_study
+from gumbelrace.cli import arch, reproduce_arch
+from gumbelrace.experiments.order_chains import Plan
 
 SMALL = ("--orders", "1,3", "--steps", 400, "--chains", 2)
 ORDERS, WHICH = "orders.csv", ("order", "visits", "log_probability")
@@ -13,8 +19,7 @@ ORDERS, WHICH = "orders.csv", ("order", "visits", "log_probability")
 
 @pytest.fixture
 def short(monkeypatch):
-    monkeypatch.setattr(order_study, "ADAPT", 100)
-    monkeypatch.setattr(order_study, "AUDITED", 10)
+    monkeypatch.setattr(arch, "Plan", partial(Plan, adapt=100))
 
 
 def rows(path):
@@ -81,3 +86,40 @@ def test_mistakes(fails, tmp_path):
 def test_another_series_does_not_go_on_from_a_checkpoint(run, fails, short, tmp_path):
     assert run("arch", "--simulate", 1000, "--out", "results", *SMALL).exit_code == 0
     assert "another path" in fails("arch", "--simulate", 1100, "--out", "results", *SMALL)
+
+
+def test_a_killed_run_goes_on_to_the_same_result(tmp_path):
+    """SIGKILL while chains run: the next call goes on from its checkpoints, as if nothing had happened."""
+    words = [*map(str, SMALL), "--steps", "1000", "--simulate", "1200", "--out"]
+    called([*words, "whole"], tmp_path).wait()
+    killed = called([*words, "killed"], tmp_path)
+    place = tmp_path / "killed" / ".arch-1000-2-0"
+    while killed.poll() is None and not any(place.glob("raced*")):
+        time.sleep(0.01)
+    killed.kill()
+    assert killed.wait() == -signal.SIGKILL
+    assert not (tmp_path / "killed" / ORDERS).exists()
+    assert called([*words, "killed"], tmp_path).wait() == 0
+    for name in (ORDERS, "parameters.csv", "tracks.csv"):
+        assert rows(tmp_path / "killed" / name) == rows(tmp_path / "whole" / name)
+
+
+def called(words, folder):
+    return subprocess.Popen([sys.executable, "-m", "gumbelrace", "arch", *words], cwd=folder)
+
+
+def test_reproduce_shows_the_papers_setting_and_ours(run, tmp_path, monkeypatch):
+    short = Plan(steps=400, exact_steps=400, chains=2, first=50, adapt=100, audited=10)
+    monkeypatch.setattr(reproduce_arch, "QUICK", short)
+    monkeypatch.setattr(reproduce_arch, "QUICK_PRINTED", short)
+    monkeypatch.setattr(reproduce_arch, "ORDERS", (1, 3))
+    prices(tmp_path / "prices.csv")
+    result = run("reproduce", "arch", "--data", "prices.csv", "--quick", "--out", "results")
+    assert result.exit_code == 0, result.output
+    assert "claims" in result.stdout
+    folder = tmp_path / "results"
+    page = (folder / "arch.html").read_text(encoding="utf-8")
+    assert page.count("<svg") >= 8
+    assert "The paper says" in page
+    assert len(rows(folder / "printed_claims.csv")) == 7
+    assert [row["order"] for row in rows(folder / "printed_orders.csv")] == ["1", "3"]

@@ -5,30 +5,35 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gumbelrace.experiments import order_study
-from gumbelrace.experiments.order_study import EXACT, RACED, Plan, run_study
+from gumbelrace.experiments import order_chains
+from gumbelrace.experiments.order_chains import EXACT, RACED, Plan
+from gumbelrace.experiments.order_study import run_study
 from gumbelrace.experiments.orders import fit_orders
 from gumbelrace.models.arch.data import simulate
 from gumbelrace.models.returns import standardised
 
-PLAN = Plan(steps=6000, exact_steps=4000, chains=2, seed=3)
+PLAN = Plan(steps=6000, exact_steps=4000, chains=2, seed=3, adapt=100, audited=20)
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     rng = np.random.default_rng(1)
     fitted = fit_orders(standardised(simulate(1500, rng, (0.3, 0.3, 0.2))), (1, 2, 4), rng=rng)
-    with pytest.MonkeyPatch.context() as context:
-        context.setattr(order_study, "ADAPT", 100)
-        context.setattr(order_study, "AUDITED", 20)
-        return run_study(fitted, PLAN, tmp_path_factory.mktemp("study"), progress=False)
+    return run_study(fitted, PLAN, tmp_path_factory.mktemp("study"), progress=False)
 
 
 def test_both_samplers_agree(study):
     """Seed 3; differences beyond 5 standard errors have a probability below 1e-4 (errors are estimated)."""
-    assert len(order_study.differences(study)) == 3
-    assert max(map(abs, order_study.differences(study))) < 5.0
-    assert study.audit.errors <= 3
+    assert all(one.visits and np.isfinite(one.exact) for one in study.orders)
+    assert max(study.apart) < 5.0
+    assert study.audits.gibbs.errors + study.audits.moves.errors <= 3
+
+
+def test_a_shift_is_noticed(study):
+    """Negative control: importance sampling that is off by 0.5 in one order."""
+    shift = np.array([0.5, 0.0, 0.0])
+    importance = study.importance._replace(log_probability=study.importance.log_probability + shift)
+    assert replace(study, importance=importance).apart[1] > 5.0
 
 
 def test_tracks_end_where_the_first_chain_does(study):
@@ -67,6 +72,6 @@ def test_parameters_are_those_of_the_best_order(study):
 def test_an_interrupted_chain_is_not_made_into_a_result(study, tmp_path, monkeypatch):
     """`run` hears Ctrl-C and gives half a trace: the study must end there, and go on when asked again."""
     half = replace(study.raced.trace, interrupted=True)
-    monkeypatch.setattr(order_study, "run", lambda *words, **options: half)
+    monkeypatch.setattr(order_chains, "run", lambda *words, **options: half)
     with pytest.raises(KeyboardInterrupt):
         run_study(study.fitted, PLAN, tmp_path, progress=False)

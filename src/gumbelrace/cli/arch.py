@@ -1,6 +1,7 @@
 """``gumbelrace arch``: the order of an ARCH model of a series of prices."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -12,20 +13,23 @@ import typer
 from gumbelrace.atomic import unfinished
 from gumbelrace.chain.export import package
 from gumbelrace.cli.options import Seed
+from gumbelrace.cli.places import Folder, made
 from gumbelrace.cli.progress import waiting
-from gumbelrace.cli.reproduce import made
+from gumbelrace.cli.series import AtNight, Price, Segment, Time, described, returns_of, simulated_returns
 from gumbelrace.cli.words import paragraphs, percent
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.experiments.files import write_rows
-from gumbelrace.experiments.order_study import OrderStudy, Plan, run_study
-from gumbelrace.experiments.orders import ORDERS, Fitted, fit_orders
-from gumbelrace.experiments.prices import read_prices
-from gumbelrace.models.arch.data import simulate
-from gumbelrace.models.returns import Overnight, Returns, returns_from_prices, standardised
+from gumbelrace.experiments.order_chains import Plan
+from gumbelrace.experiments.order_evidence import bic_by_package
+from gumbelrace.experiments.order_study import OrderStudy, run_study
+from gumbelrace.experiments.orders import ORDERS, fit_orders
+from gumbelrace.models.returns import Overnight, Returns
 from gumbelrace.report.orders import orders_page
 from gumbelrace.report.page import write_page
 from gumbelrace.solvers.base import check_delta
 
+# Steps whose decisions are made again exactly, at most: none wrong of so many is a rate below 0.0025.
+AUDITED = 1500
 PAGE, TRACE = "arch.html", "trace.nc"
 CONTENTS = {
     "orders": "log p(q | r) of each order, with its error",
@@ -40,9 +44,7 @@ def arch(
         Path | None,
         typer.Argument(metavar="FILE", help="Prices: .csv, .csv.gz or .parquet.", show_default=False),
     ] = None,
-    out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Write the page and the data here; made if missing.")
-    ] = Path("arch"),
+    out: Folder = Path("arch"),
     simulated: Annotated[
         int | None,
         typer.Option(
@@ -53,22 +55,15 @@ def arch(
             show_default=False,
         ),
     ] = None,
-    price: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the prices.")] = "close",
-    time: Annotated[str, typer.Option(metavar="COLUMN", help="Column of their times.")] = "datetime",
-    segment: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="Column of labels that returns never cross.", show_default=False
-        ),
-    ] = None,
-    overnight: Annotated[
-        Overnight, typer.Option(help="What becomes of returns from one day to another.")
-    ] = Overnight.DROPPED,
+    price: Price = "close",
+    time: Time = "datetime",
+    segment: Segment = None,
+    overnight: AtNight = Overnight.DROPPED,
     orders: Annotated[str, typer.Option(metavar="Q,Q,...", help="Orders to choose from.")] = ",".join(
         map(str, ORDERS)
     ),
     steps: Annotated[int, typer.Option(min=100, metavar="N", help="Steps of each chain.")] = 20_000,
-    chains: Annotated[int, typer.Option(min=2, metavar="N", help="Number of chains.")] = 4,
+    chains: Annotated[int, typer.Option(min=2, metavar="N", help="Number of chains.")] = 5,
     delta: Annotated[
         float, typer.Option(metavar="DELTA", help="How likely a decision may be wrong.")
     ] = 0.05,
@@ -91,20 +86,38 @@ def arch(
     `gumbelrace arch --simulate 13000`
     """
     check_delta(delta)
-    for name in ("arviz_base", "arviz_stats"):
-        package(name)  # now, not after the chains
-    wanted, plan = numbers(orders), Plan(steps, max(100, steps // 10), chains, delta, seed=seed)
-    returns = given(file, simulated, seed) or prices(Path(str(file)), price, time, segment, overnight)
+    check_packages()
+    tenth = max(100, steps // 10)
+    plan = Plan(steps, tenth, chains, delta, seed=seed, audited=min(tenth, AUDITED))
+    wanted = numbers(orders)
+    if (file is None) == (simulated is None):
+        raise InvalidArgument("give a file of prices, or --simulate N, and not both")
+    if simulated is not None:
+        returns = simulated_returns(simulated, seed)
+    else:
+        returns = returns_of(Path(str(file)), price, time, segment, overnight)
     folder = made(out)
-    with waiting("fitting all orders"):
-        fitted = fit_orders(returns, wanted, rng=np.random.default_rng(seed))
-    study = run_study(fitted, plan, folder / f".arch-{steps}-{chains}-{seed}")
+    study = studied(returns, wanted, plan, folder)
     with waiting("making the page"):
         files = write_data(folder, study)
-        write_page(
-            folder / PAGE, orders_page(study, returns.values.tolist(), facts(returns, fitted, plan), files)
-        )
-    print(told(study, folder))
+        facts = described(returns, study.fitted.data.size) | of_plan(plan)
+        write_page(folder / PAGE, orders_page(study, returns.values.tolist(), facts, files))
+    print(told(study, folder / PAGE))
+
+
+def check_packages() -> None:
+    """Say now, not after the chains, what is not installed."""
+    for name in ("arviz_base", "arviz_stats"):
+        package(name)
+
+
+def studied(returns: Returns, orders: Sequence[int], plan: Plan, folder: Path) -> OrderStudy:
+    """Fit all orders and run the chains."""
+    with waiting("fitting all orders"):
+        fitted = fit_orders(returns, orders, rng=np.random.default_rng(plan.seed))
+    study = run_study(fitted, plan, folder / f".arch-{plan.steps}-{plan.chains}-{plan.seed}")
+    with waiting("fitting all orders by the package arch"):
+        return replace(study, bic=bic_by_package(returns, orders))
 
 
 def numbers(orders: str) -> list[int]:
@@ -115,28 +128,9 @@ def numbers(orders: str) -> list[int]:
         raise InvalidArgument(f"--orders is {orders!r}; give whole numbers, such as 5,10,15") from error
 
 
-def given(file: Path | None, simulated: int | None, seed: int) -> Returns | None:
-    """Simulate returns, unless there is a file."""
-    if (file is None) == (simulated is None):
-        raise InvalidArgument("give a file of prices, or --simulate N, and not both")
-    if simulated is None:
-        return None
-    return standardised(simulate(simulated, np.random.default_rng([seed, 10])))
-
-
-def prices(path: Path, price: str, time: str, segment: str | None, overnight: Overnight) -> Returns:
-    """Read prices and take returns."""
-    return returns_from_prices(*read_prices(path, price, time, segment), overnight)
-
-
-def facts(returns: Returns, fitted: Fitted, plan: Plan) -> dict[str, str]:
-    """Say what was run."""
-    segments = len(returns.lengths)
+def of_plan(plan: Plan) -> dict[str, str]:
+    """Say how it was run."""
     return {
-        "Returns": f"{len(returns.values):,} in {segments:,} segment{'' if segments == 1 else 's'}",
-        "Rows with all lags": f"{fitted.data.size:,}",
-        "Repairs": str(returns.repairs),
-        "Standardised by": f"mean {returns.mean:.3g}, deviation {returns.scale:.3g}",
         "Chains": f"{plan.chains} of {plan.steps:,} steps",
         "δ of a decision": f"{plan.delta:g}",
         "Seed": str(plan.seed),
@@ -147,7 +141,7 @@ def facts(returns: Returns, fitted: Fitted, plan: Plan) -> dict[str, str]:
 def write_data(folder: Path, study: OrderStudy) -> dict[str, str]:
     """Write what the page shows, and the chains; return the files and what is in them."""
     tables: dict[str, Sequence[Any]] = {
-        "orders": study.raced.orders,
+        "orders": study.orders,
         "parameters": study.parameters,
         "tracks": study.tracks,
         "correlations": study.correlations,
@@ -160,14 +154,18 @@ def write_data(folder: Path, study: OrderStudy) -> dict[str, str]:
     return {**files, TRACE: "the raced chains, for ArviZ"}
 
 
-def told(study: OrderStudy, folder: Path) -> str:
+def told(study: OrderStudy, page: Path) -> str:
     """Say what was found and where it is."""
-    best, cost, audit = study.raced.orders[study.best], study.raced.cost, study.audit
+    best, cost, audits = study.orders[study.best], study.raced.cost, study.audits
+    found = [("order", f"{best.order}, p = {np.exp(best.log_probability):.3g}")]
+    if study.bic is not None:
+        found += [("BIC", f"{study.orders[int(np.argmin(study.bic))].order} (package arch)")]
+    wrong = sum(check.errors for check in audits), sum(check.decisions for check in audits)
     return paragraphs(
         [
-            ("order", f"{best.order}, p = {np.exp(best.log_probability):.3g}"),
+            *found,
             ("read", f"{percent(cost.share)} of what exact Gibbs sampling reads"),
-            ("audit", f"{audit.errors} of {audit.draws} decisions were wrong"),
-            ("page", str(folder / PAGE)),
+            ("audit", f"{wrong[0]} of {wrong[1]:,} decisions were wrong"),
+            ("page", str(page)),
         ]
     )

@@ -1,6 +1,5 @@
 """``gumbelrace reproduce``: the paper's experiments, run again."""
 
-import os
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -11,9 +10,11 @@ from rich.console import Console
 from rich.table import Table
 
 from gumbelrace.cli.options import Seed
+from gumbelrace.cli.places import made, processors
 from gumbelrace.cli.progress import progress, waiting
+from gumbelrace.cli.reproduce_arch import arch
 from gumbelrace.cli.words import paragraphs
-from gumbelrace.errors import InvalidArgument, InvalidFile
+from gumbelrace.errors import InvalidArgument
 from gumbelrace.experiments.bounds import compared_levels
 from gumbelrace.experiments.records import Level, Record, SyntheticStudy
 from gumbelrace.experiments.store import stored
@@ -28,6 +29,7 @@ PAGE = "synthetic.html"
 TRUSTED = 0.37
 
 app = typer.Typer(help="Run the paper's experiments again.", no_args_is_help=True)
+app.command()(arch)
 
 
 @app.command()
@@ -78,19 +80,6 @@ def draws_of(quick: bool, full: bool) -> int:
     if quick and full:
         raise InvalidArgument("--quick and --full exclude each other; give one of them, or neither")
     return QUICK if quick else FULL if full else USUAL
-
-
-def made(folder: Path) -> Path:
-    """Make a folder, unless something else lies there."""
-    if folder.exists() and not folder.is_dir():
-        raise InvalidFile(f"{folder} is a file; name a folder for the results")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def processors() -> int:
-    """Count the processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def recorded(settings: Settings, folder: Path, jobs: int) -> list[Record]:

@@ -6,6 +6,7 @@ Weights of the orders, which start from Laplace's evidence and adapt for a while
 they are then fixed, and log p(q | r) is read off the visits.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ from gumbelrace.models.arch.data import Lagged, lagged
 from gumbelrace.models.arch.expansion import Expansion
 from gumbelrace.models.arch.fit import Laplace, laplace
 from gumbelrace.models.arch.likelihood import ArchLikelihood
-from gumbelrace.models.arch.model import Arch, compiled_prior
+from gumbelrace.models.arch.model import TAU, Arch, compiled_prior
 from gumbelrace.models.returns import Returns
 from gumbelrace.solvers.base import Solver
 from gumbelrace.solvers.race import Race
@@ -38,8 +39,8 @@ BATCHES = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
-    """Models of all orders, fitted to the same rows.
+class Setting(ABC):
+    """Models of all orders, fitted to the same rows, and how a chain walks over them.
 
     Attributes
     ----------
@@ -47,13 +48,10 @@ class Fitted:
         Rows that have all lags of the largest order.
     fits : tuple of Laplace
         The posterior of each model around its mode.
-    control : Expansion
-        Control variate of all models.
     """
 
     data: Lagged
     fits: tuple[Laplace, ...]
-    control: Expansion
 
     @property
     def orders(self) -> list[int]:
@@ -65,17 +63,49 @@ class Fitted:
         """Laplace's log evidence of each model."""
         return np.array([fit.log_evidence for fit in self.fits])
 
+    @property
+    def exact_reads(self) -> int:
+        """Likelihoods that an exact step evaluates if it keeps those of where it is."""
+        return len(self.fits) * self.data.size
+
+    @abstractmethod
     def kernel(self, solver: Solver | None = None, adapt_for: int = 0, exact: bool = False) -> CarlinChib:
         """Make the kernel of a chain over the orders.
 
         Parameters
         ----------
         solver : Solver, optional
-            Default: ``Race(Normal(), first=8)``; residuals of the control variate are close to normal.
+            Decides.
         adapt_for : int
             Number of steps in which the weights of the orders adapt.
         exact : bool
-            Whether to do without the control variate (and its guard): with ``Exact()``, the exact twin.
+            Whether to do without the control variate: with ``Exact()``, the exact twin.
+        """
+
+    def start(self, kernel: CarlinChib, rng: np.random.Generator) -> ModelChoice:
+        """Give a state at the best order, with weights that make all orders about equally likely."""
+        evidence = self.log_evidence
+        weights = evidence.max() - evidence
+        return kernel.start(rng, int(evidence.argmax()))._replace(log_weights=weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted(Setting):
+    """The setting of this library: an expansion of the log factors, and moves that need no gradients.
+
+    Attributes
+    ----------
+    control : Expansion
+        Control variate of all models.
+    """
+
+    control: Expansion
+
+    def kernel(self, solver: Solver | None = None, adapt_for: int = 0, exact: bool = False) -> CarlinChib:
+        """Make the kernel of a chain over the orders; see `Setting.kernel`.
+
+        The default solver is ``Race(Normal(), first=8)``: residuals of the control variate are close to
+        normal. Far from the modes, where they may not be, a guard decides exactly.
         """
         solver = solver or Race(first=8)
         tau = self.fits[0].model.tau
@@ -88,16 +118,8 @@ class Fitted:
         guard = None if exact else GUARD
         return CarlinChib(models, likelihood, adapt_for, solver=solver, guard=guard)
 
-    def start(self, kernel: CarlinChib, rng: np.random.Generator) -> ModelChoice:
-        """Give a state at the best order, with weights that make all orders about equally likely."""
-        evidence = self.log_evidence
-        weights = evidence.max() - evidence
-        return kernel.start(rng, int(evidence.argmax()))._replace(log_weights=weights)
 
-
-def fit_orders(
-    returns: Returns, orders: Sequence[int] = ORDERS, *, rng: np.random.Generator, tau: float | None = None
-) -> Fitted:
+def fit_orders(returns: Returns, orders: Sequence[int] = ORDERS, *, rng: np.random.Generator) -> Fitted:
     """Fit ARCH models of several orders to the same rows.
 
     Parameters
@@ -108,8 +130,6 @@ def fit_orders(
         Orders to choose from.
     rng : numpy.random.Generator
         Draws the parameters at which the control variate is fitted.
-    tau : float, optional
-        τ of the models.
 
     Examples
     --------
@@ -120,13 +140,19 @@ def fit_orders(
     >>> int(fitted.log_evidence.argmax())
     1
     """
+    data, fits = laplace_fits(returns, orders)
+    control = expand(data, [fit.model for fit in fits], [fit.sample(rng, PILOTS) for fit in fits])
+    return Fitted(data, fits, control)
+
+
+def laplace_fits(
+    returns: Returns, orders: Sequence[int], tau: float = TAU
+) -> tuple[Lagged, tuple[Laplace, ...]]:
+    """Find the mode of each order, all on the rows that have the lags of the largest."""
     if len(orders) < 2 or sorted(set(orders)) != list(orders):
         raise InvalidArgument(f"orders are {list(orders)}; give two or more, each once, the lowest first")
     data = lagged(returns, max(orders))
-    models = [Arch(order) if tau is None else Arch(order, tau) for order in orders]
-    fits = tuple(laplace(model, data) for model in models)
-    control = expand(data, models, [fit.sample(rng, PILOTS) for fit in fits])
-    return Fitted(data, fits, control)
+    return data, tuple(laplace(Arch(order, tau), data) for order in orders)
 
 
 class Order(NamedTuple):
@@ -139,7 +165,7 @@ class Order(NamedTuple):
     laplace: float  # the same by Laplace's approximation
 
 
-def posterior(visited: NDArray[np.int64], log_weights: Floats, fitted: Fitted) -> list[Order]:
+def posterior(visited: NDArray[np.int64], log_weights: Floats, setting: Setting) -> list[Order]:
     """Estimate log p(q | r) from the visits of chains with fixed weights.
 
     Parameters
@@ -148,18 +174,18 @@ def posterior(visited: NDArray[np.int64], log_weights: Floats, fitted: Fitted) -
         Number of the model at each step.
     log_weights : ndarray of shape (K,)
         The weights of the chains.
-    fitted : Fitted
+    setting : Setting
         The models.
     """
-    count = len(fitted.fits)
+    count = len(setting.fits)
     shares = _batch_shares(visited, count)
     share, error = shares.mean(axis=0), shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
     with np.errstate(divide="ignore", invalid="ignore"):
         log_p, spread = np.log(share) - log_weights, error / share
-    log_p, approximate = log_p - np.logaddexp.reduce(log_p), fitted.log_evidence
+    log_p, approximate = log_p - np.logaddexp.reduce(log_p), setting.log_evidence
     approximate = approximate - np.logaddexp.reduce(approximate)
     counts = np.bincount(visited.ravel(), minlength=count)
-    rows: Any = zip(fitted.orders, counts, log_p, spread, approximate, strict=True)
+    rows: Any = zip(setting.orders, counts, log_p, spread, approximate, strict=True)
     return [Order(q, int(n), float(p), float(e), float(a)) for q, n, p, e, a in rows]
 
 

@@ -248,13 +248,18 @@ class CarlinChib(Kernel[ModelChoice]):
 
     def audit(self, rng: np.random.Generator, state: ModelChoice) -> tuple[int, int]:
         """Make one step, checking every decision, also those of the current model's kernel."""
+        inner, outer = self.audited(rng, state)
+        return inner.errors + outer.errors, inner.decisions + outer.decisions
+
+    def audited(self, rng: np.random.Generator, state: ModelChoice) -> tuple[Audited, Audited]:
+        """Make one step; return the checks of the current model's kernel, and of the model's draw."""
         self._check(state)
         current = self.models[state.model]
         inner, outer = Audited(current.kernel.solver), Audited(self.solver)
         models = list(self.models)
         models[state.model] = replace(current, kernel=current.kernel.with_solver(inner))
         replace(self, models=models, solver=outer).step(rng, state)
-        return inner.errors + outer.errors, inner.decisions + outer.decisions
+        return inner, outer
 
     def _updated(self, decisions: Decisions, state: ModelChoice) -> Floats:
         model, x = self.models[state.model], checked_point(state.parameters[state.model])

@@ -1,36 +1,35 @@
-"""The page of an ARCH order study: the paper's four panels, the probabilities, and what was read."""
+"""The page of an ARCH order study: the probabilities, what was read, and the paper's four panels."""
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-import numpy as np
-
-from gumbelrace.experiments.order_study import EXACT, RACED, OrderStudy, Sampled, differences
-from gumbelrace.experiments.orders import Order
-from gumbelrace.report.charts import PANEL, log_axis, panel_axes
-from gumbelrace.report.colours import STAND_IN
-from gumbelrace.report.page import Column, Files, Key, Page, Panel, Panels, Section, Table, Text
-from gumbelrace.report.svg import Size, inline_svg
-from gumbelrace.report.words import count, interval, microseconds, percent, power_of_ten
+from gumbelrace.experiments.order_audit import Audits, Checked
+from gumbelrace.experiments.order_chains import Sampled
+from gumbelrace.experiments.order_study import Compared, OrderStudy
+from gumbelrace.report.order_figures import four_panels
+from gumbelrace.report.page import Column, Files, Page, Section, Table, Text
+from gumbelrace.report.words import count, interval, microseconds, percent, rate
 
 TITLE = "Which order has this ARCH model?"
 LEAD = (
     "Bayesian choice of the order of an ARCH model with Student-t innovations (Chen and Ghahramani 2016, "
     "section 5.2): a chain over all orders whose every decision is a race on a few rows of the data."
 )
-WIDE = Size(620, 232)
-COLOUR = {RACED: "series-3", EXACT: "series-2"}
-DASHES: dict[str, tuple[float, ...]] = {RACED: (), EXACT: (5.0, 2.0)}
 READING = (
-    "log p(q | r) comes from the visits of the chains, corrected for the weights that made them visit all "
-    "orders; its standard error from batches of the chains. Laplace's approximation needs no chain."
+    "log p(q | r) comes from the visits of the raced chains, corrected for the weights that made them "
+    "visit all orders; ± is the standard error, from batches of the chains. The exact chain makes the "
+    "same moves and reads everything. Importance sampling and Laplace's approximation need no chain."
+)
+BIC = " BIC is that of the package `arch`, which takes the returns as one series; the lowest is best."
+TIMES = (
+    "Exact Gibbs sampling is taken to keep the likelihoods of where it is, and reads K N a step for K "
+    "orders; its time is that of as many. Times are processor times, of steps made one after the other."
 )
 CAPTION = (
     "The paper's panels. (a) Standardised returns. (b) Estimates of log p(q | r) by the first chain of "
     "each sampler, a line for each order, less the final estimate of all raced chains, against the "
-    "likelihoods evaluated; exact Gibbs is taken to keep the likelihoods of where it is. (c) log p(q | r) "
-    "by each chain, less its mean over all raced chains. (d) Autocorrelation of q."
+    "likelihoods evaluated. (c) Share of the visits in each run, with weights that make all orders about "
+    "equally likely. (d) Autocorrelation of q."
 )
 
 
@@ -50,57 +49,64 @@ def orders_page(
     files : mapping
         Files beside the page: name -> contents.
     """
-    best = study.raced.orders[study.best]
-    return Page(
-        TITLE,
-        LEAD,
-        facts,
-        [
-            Section("The order", [Text(answer(best)), orders_table(study), Text(READING)]),
-            Section("What it took", [Text(taken(study)), cost_table(study)]),
-            Section("Figures", [panels(study, returns)]),
-            Section(f"Parameters of order {best.order}", [parameters_table(study)]),
-            Section("The data", [Files(files)]),
-        ],
+    sections = [*order_sections(study, returns), Section("The data", [Files(files)])]
+    return Page(TITLE, LEAD, facts, sections)
+
+
+def order_sections(study: OrderStudy, returns: Sequence[float]) -> list[Section]:
+    """Give the sections on a study."""
+    best = study.orders[study.best]
+    reading = Text(READING + (BIC if study.bic else ""))
+    final = {one.order: one.log_probability for one in study.orders if one.visits}
+    figure = four_panels(
+        returns, (study.tracks, final), (study.raced, study.exact), study.correlations, CAPTION
     )
+    samplers = (study.raced, study.exact)
+    return [
+        Section("The order", [Text(answer(study)), orders_table(study), reading]),
+        Section("What it took", [Text(taken(study)), cost_table(samplers), Text(TIMES)]),
+        Section("Figures", [figure]),
+        Section(f"Parameters of order {best.order}", [parameters_table(study)]),
+    ]
 
 
-def answer(best: Order) -> str:
+def answer(study: OrderStudy) -> str:
     """Say which order it is."""
+    best = study.orders[study.best]
     probability = math.exp(best.log_probability)
-    return (
+    text = (
         f"Order {best.order} is the most probable, p = {probability:.3g}, if all are equally likely before."
     )
+    if study.bic is None:
+        return text
+    chosen = study.orders[study.bic.index(min(study.bic))].order
+    return f"{text} The BIC of the package `arch` is lowest at order {chosen}."
 
 
 def orders_table(study: OrderStudy) -> Table:
     """Lay out the orders."""
-    columns = [
-        Column(t)
-        for t in (
-            "order q",
-            "p(q | r)",
-            "log p(q | r)",
-            "error",
-            "exact chain",
-            "error",
-            "Laplace",
-            "visits",
-        )
+    titles = ["order q", "p(q | r)", "log p(q | r)", "exact chain", "importance", "Laplace", "visits"]
+    columns = [Column(title) for title in titles + (["BIC"] if study.bic else [])]
+    return Table(columns, [[*order_row(one)] for one in study.orders])
+
+
+def order_row(one: Compared) -> list[str]:
+    """Give the cells of an order."""
+    cells = [
+        str(one.order),
+        f"{math.exp(one.log_probability):.3g}",
+        estimate(one.log_probability, one.error),
+        estimate(one.exact, one.exact_error),
+        estimate(one.importance, one.importance_error),
+        plain(one.laplace),
+        count(one.visits),
     ]
-    rows = [
-        [
-            str(one.order),
-            f"{math.exp(one.log_probability):.3g}",
-            *(
-                f"{x:.2f}"
-                for x in (one.log_probability, one.error, other.log_probability, other.error, one.laplace)
-            ),
-            count(one.visits),
-        ]
-        for one, other in zip(study.raced.orders, study.exact.orders, strict=True)
-    ]
-    return Table(columns, rows)
+    return cells if one.bic is None else [*cells, count(one.bic)]
+
+
+def estimate(value: float, error: float) -> str:
+    """Write a number with its standard error."""
+    return f"{plain(value)} ± {error:.2f}" if math.isfinite(value) else "not visited"
 
 
 def plain(value: float) -> str:
@@ -109,18 +115,32 @@ def plain(value: float) -> str:
 
 
 def taken(study: OrderStudy) -> str:
-    """Say what was read, how often it was wrong, and whether both samplers agree."""
-    cost, audit = study.raced.cost, study.audit
-    apart = max(map(abs, differences(study)), default=0.0)
+    """Say what was read, how often it was wrong, and whether all ways agree."""
+    raced, exact, (from_exact, from_draws) = study.raced.cost, study.exact.cost, study.apart
     return (
-        f"The raced chain reads {percent(cost.share)} of what exact Gibbs sampling reads. Of "
-        f"{count(audit.draws)} decisions made again exactly, {count(audit.errors)} were wrong (95% "
-        f"interval {interval(audit.interval)}). Its estimates of log p(q | r) differ from those of the "
-        f"exact chain by {apart:.1f} standard errors at most."
+        f"The raced chain reads {percent(raced.share)} of what exact Gibbs sampling reads, and has "
+        f"{raced.effective_a_second / exact.effective_a_second:.1f} times its effective draws of q in a "
+        f"second. {wrong(study.audits)} Its estimates of log p(q | r) differ from those of the exact chain "
+        f"by {from_exact:.1f} standard errors at most, from those of importance sampling by "
+        f"{from_draws:.1f}."
     )
 
 
-def cost_table(study: OrderStudy) -> Table:
+def wrong(audits: Audits) -> str:
+    """Say how many decisions were wrong."""
+    draws, moves = share_wrong("draws of the order", audits.gibbs), share_wrong("moves", audits.moves)
+    return f"Made again exactly: {draws}, {moves}."
+
+
+def share_wrong(name: str, found: Checked) -> str:
+    """Say how many decisions of a kind were wrong."""
+    return (
+        f"{count(found.errors)} of {count(found.decisions)} {name} were wrong (95% interval "
+        f"{interval(found.interval)})"
+    )
+
+
+def cost_table(samplers: Sequence[Sampled]) -> Table:
     """Lay out what each sampler took."""
     names = (
         "sampler",
@@ -130,10 +150,11 @@ def cost_table(study: OrderStudy) -> Table:
         "µs a step",
         "effective draws of q",
         "a second",
+        "a million likelihoods",
     )
     columns = [Column(name, is_number=name != "sampler") for name in names]
     rows = []
-    for sampler in (study.raced, study.exact):
+    for sampler in samplers:
         cost = sampler.cost
         rows.append(
             [
@@ -143,7 +164,8 @@ def cost_table(study: OrderStudy) -> Table:
                 percent(cost.share),
                 microseconds(cost.seconds),
                 count(cost.effective),
-                count(cost.effective / (cost.steps * cost.seconds)),
+                rate(cost.effective_a_second),
+                rate(1e6 * cost.effective_a_read),
             ]
         )
     return Table(columns, rows)
@@ -153,88 +175,3 @@ def parameters_table(study: OrderStudy) -> Table:
     """Lay out the parameters of the most probable model."""
     columns = [Column("parameter", is_number=False), *map(Column, ("mean", "deviation", "2.5%", "97.5%"))]
     return Table(columns, [[p.name, *(f"{x:.4f}" for x in p[1:])] for p in study.parameters])
-
-
-def panels(study: OrderStudy, returns: Sequence[float]) -> Panels:
-    """Draw the paper's four panels."""
-    drawn = [
-        ("(a) returns", lambda figure: draw_returns(figure, returns), "Standardised returns."),
-        (
-            "(b) estimates",
-            lambda figure: draw_tracks(figure, study),
-            "Estimates of log p(q | r) over time.",
-        ),
-        ("(c) log p(q | r), by chain", lambda figure: draw_chains(figure, study), "Estimates by chain."),
-        (
-            "(d) autocorrelation of q",
-            lambda figure: draw_correlations(figure, study),
-            "Autocorrelation of q.",
-        ),
-    ]
-    legend = [Key(name, COLOUR[name], DASHES[name]) for name in (RACED, EXACT)]
-    return Panels(
-        [Panel(t, inline_svg(draw, label, PANEL)) for t, draw, label in drawn], 2, CAPTION, legend
-    )
-
-
-def draw_returns(figure: Any, returns: Sequence[float]) -> None:
-    """Draw the series, thinned to what a panel can show."""
-    axes = panel_axes(figure, "row", "return")
-    values = np.asarray(returns)
-    parts = np.array_split(np.arange(len(values)), min(len(values), 220))
-    low, high = (np.array([f(values[part]) for part in parts]) for f in (np.min, np.max))
-    axes.fill_between(
-        [part[0] for part in parts], low, high, color=STAND_IN["ink"], linewidth=0.0, alpha=0.7
-    )
-
-
-def draw_tracks(figure: Any, study: OrderStudy) -> None:
-    """Draw estimates against evaluations."""
-    axes = panel_axes(figure, "likelihoods evaluated", "log p(q | r), less the final")
-    log_axis(axes.xaxis, power_of_ten)
-    axes.axhline(0.0, color=STAND_IN["grid"], linewidth=0.8)
-    final, tracks = {one.order: one.log_probability for one in study.raced.orders}, study.tracks
-    for name in (EXACT, RACED):
-        for order in final:
-            track = [t for t in tracks if t.sampler == name and t.order == order]
-            values = [t.log_probability - final[order] for t in track]
-            line(axes, name, [t.evaluations for t in track], values)
-
-
-def draw_chains(figure: Any, study: OrderStudy) -> None:
-    """Draw what each chain says."""
-    axes = panel_axes(figure, "order q", "log p(q | r), less the mean")
-    final = {one.order: one.log_probability for one in study.raced.orders}
-    axes.axhline(0.0, color=STAND_IN["grid"], linewidth=0.8)
-    for sampler, shift in ((study.raced, -0.12), (study.exact, 0.12)):
-        draw_sampler(axes, sampler, final, shift)
-    axes.set_xticks(range(len(final)), [str(order) for order in final])
-
-
-def draw_sampler(axes: Any, sampler: Sampled, final: Mapping[int, float], shift: float) -> None:
-    """Draw a dot for each chain and order."""
-    marker = {RACED: "o", EXACT: "x"}[sampler.name]
-    for chain in sampler.by_chain:
-        seen = [(k + shift, one) for k, one in enumerate(chain) if one.visits]
-        axes.plot(
-            [place for place, _ in seen],
-            [one.log_probability - final[one.order] for _, one in seen],
-            marker,
-            color=STAND_IN[COLOUR[sampler.name]],
-            markersize=3.5,
-        )
-
-
-def draw_correlations(figure: Any, study: OrderStudy) -> None:
-    """Draw autocorrelations."""
-    axes = panel_axes(figure, "lag", "correlation")
-    axes.axhline(0.0, color=STAND_IN["grid"], linewidth=0.8)
-    for name in (RACED, EXACT):
-        found = [c for c in study.correlations if c.sampler == name]
-        line(axes, name, [c.lag for c in found], [c.correlation for c in found])
-
-
-def line(axes: Any, name: str, x: Sequence[float], y: Sequence[float]) -> None:
-    """Draw a line in the manner of a sampler."""
-    style: Any = (0, DASHES[name]) if DASHES[name] else "solid"
-    axes.plot(x, y, color=STAND_IN[COLOUR[name]], linestyle=style, linewidth=1.1)

@@ -47,7 +47,7 @@ def microseconds(seconds: float) -> str:
     ['1.8', '123', '45,600']
     """
     value = 1e6 * seconds
-    return f"{value:.2g}" if value < 10.0 else f"{float(f'{value:.3g}'):,.0f}"
+    return f"{value:.2g}" if value < 10.0 else rate(value)
 
 
 def times(ratio: float) -> str:
@@ -71,6 +71,17 @@ def power_of_ten(value: float) -> str:
     """
     exponent = round(math.log10(value))
     return f"10{str(exponent).translate(SUPERSCRIPTS)}" if exponent else "1"
+
+
+def rate(value: float) -> str:
+    """Give a rate with three digits that count.
+
+    Examples
+    --------
+    >>> [rate(value) for value in (0.8414, 11.27, 2950.4)]
+    ['0.841', '11.3', '2,950']
+    """
+    return f"{value:.3g}" if value < 100.0 else f"{float(f'{value:.3g}'):,.0f}"
 
 
 def count(number: float) -> str:
