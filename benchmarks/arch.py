@@ -18,12 +18,14 @@ import numba
 import numpy as np
 
 import gumbelrace as gr
+from gumbelrace.experiments.order_audit import audits
+from gumbelrace.experiments.order_evidence import Estimates, by_importance
 from gumbelrace.experiments.orders import Fitted, fit_orders, posterior
 from gumbelrace.experiments.prices import read_prices
 from gumbelrace.models.arch import rows, simulate
 from gumbelrace.models.returns import returns_from_prices, standardised
 
-TURNS = 7
+TURNS, CHAINS = 7, 5
 RACES = {
     "raced, first look at 8 rows": gr.Race(first=8),
     "raced, first look at 50 rows": gr.Race(),
@@ -87,12 +89,26 @@ def show(fitted: Fitted, chains: dict[str, gr.Trace], seconds: dict[str, float])
 
 
 def compare(fitted: Fitted, chains: dict[str, gr.Trace], weights: Any) -> None:
-    print("log p(q | r) less the exact chain's, in standard errors:")
+    """Print how far the estimates of log p(q | r) lie from two others, in standard errors."""
     found = {name: posterior(np.asarray(trace["model"]), weights, fitted) for name, trace in chains.items()}
-    for name in RACES:
-        pairs = zip(found[name], found["exact"], strict=True)
-        apart = [(a.log_probability - b.log_probability) / np.hypot(a.error, b.error) for a, b in pairs]
-        print(f"  {name}: {np.round(apart, 1)}")
+    estimates = {
+        name: Estimates(*np.array([(one.log_probability, one.error) for one in orders]).T)
+        for name, orders in found.items()
+    }
+    exact, importance = estimates.pop("exact"), by_importance(fitted, np.random.default_rng(3))
+    print("log p(q | r), importance sampling:", np.round(importance.log_probability, 2))
+    for name, raced in estimates.items():
+        print(f"{name}, log p(q | r):", np.round(raced.log_probability, 2), "±", np.round(raced.error, 2))
+        for other, of_other in (("the exact chain's", exact), ("importance sampling's", importance)):
+            apart = raced.log_probability - of_other.log_probability
+            apart = np.round(apart / np.hypot(raced.error, of_other.error), 1)
+            print(f"  less {other}, in standard errors: {apart}")
+
+
+def show_audits(name: str, trace: gr.Trace, steps: int) -> None:
+    for kind, found in audits(trace, steps, np.random.default_rng(2))._asdict().items():
+        low, high = found.interval
+        print(f"{name}, {kind}: {found.errors} of {found.decisions:,} wrong (95% {low:.4f} to {high:.4f})")
 
 
 def main() -> None:
@@ -110,11 +126,13 @@ def main() -> None:
     twin = fitted.kernel(gr.Exact(), exact=True)
     state = fitted.start(twin, rng)
     seconds = timed(fitted, kernels, state)
-    chains = {"exact": gr.run(twin, state, exact_steps, np.random.default_rng(1), 4)}
-    chains |= {name: gr.run(k, state, steps, np.random.default_rng(1), 4) for name, k in kernels.items()}
+    chains = {"exact": gr.run(twin, state, exact_steps, np.random.default_rng(1), CHAINS)}
+    chains |= {
+        name: gr.run(k, state, steps, np.random.default_rng(1), CHAINS) for name, k in kernels.items()
+    }
     show(fitted, chains, seconds)
     for name in RACES:
-        print(f"{name}: {chains[name].audit(audited / (4 * steps), rng=np.random.default_rng(2))}")
+        show_audits(name, chains[name], audited)
     compare(fitted, chains, state.log_weights)
 
 
