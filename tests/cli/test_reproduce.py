@@ -36,7 +36,8 @@ def test_synthetic_writes_a_page_and_the_data(run, small, tmp_path, monkeypatch)
     assert "results/new/synthetic.html" in result.stdout
 
     before = (folder / "records.csv").read_bytes()
-    monkeypatch.setattr("gumbelrace.experiments.study.measured", None)  # nothing is run again
+    again = "gumbelrace.experiments.study.measured"
+    monkeypatch.setattr(again, lambda *words: pytest.fail("what is finished is run again"))
     assert run("reproduce", "synthetic", "--out", "results/new", "--quick").exit_code == 0
     assert (folder / "records.csv").read_bytes() == before
 

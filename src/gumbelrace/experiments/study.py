@@ -8,14 +8,15 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import NamedTuple
 
 import numpy as np
 
 from gumbelrace.audit import wrong
+from gumbelrace.experiments.parallel import Stopped, done_in_threads
 from gumbelrace.experiments.records import Problem, Record
 from gumbelrace.experiments.store import Store
 from gumbelrace.experiments.synthetic import (
@@ -127,22 +128,13 @@ def run(
     finished : callable
         Called with each point that is done, or was before.
     """
-    problems, stop = Problems(settings.seed, settings.size, kept=jobs), threading.Event()
-    with ThreadPoolExecutor(jobs) as pool:
-        futures: dict[Future[Record], Point] = {}
-        for point in settings.points:
-            if point.key in store.rows:
-                finished(point)
-            else:
-                futures[pool.submit(measured, point, problems, settings, stop)] = point
-        try:
-            for future in as_completed(futures):
-                store.add(futures[future].key, future.result())
-                finished(futures[future])
-        finally:  # also after Ctrl-C: what is under way ends with its batch
-            stop.set()
-            pool.shutdown(cancel_futures=True)
-    return [Record(*store.rows[point.key]) for point in settings.points]
+    problems, points = (
+        Problems(settings.seed, settings.size, kept=jobs),
+        {p.key: p for p in settings.points},
+    )
+    work = {key: partial(measured, point, problems, settings) for key, point in points.items()}
+    done_in_threads(work, store, jobs, lambda key: finished(points[key]))
+    return [Record(*store.rows[key]) for key in points]
 
 
 def measured(point: Point, problems: Problems, settings: Settings, stop: threading.Event) -> Record:
@@ -164,10 +156,6 @@ def measured(point: Point, problems: Problems, settings: Settings, stop: threadi
         if tally.read >= most or tally.is_exact(population.rewards):
             break
     return tally.record(point, population.rewards)
-
-
-class Stopped(Exception):
-    """The study was stopped before the point was done."""
 
 
 class Tally:
