@@ -30,6 +30,7 @@ __all__ = [
     "Betting",
     "Candidate",
     "CarlinChib",
+    "ClusterGibbs",
     "Constant",
     "ControlVariate",
     "DataTaylor",
@@ -55,6 +56,7 @@ __all__ = [
     "NormalPseudoprior",
     "Outcome",
     "Paired",
+    "Pairs",
     "Pairwise",
     "ParameterTaylor",
     "Population",
@@ -82,6 +84,7 @@ __all__ = [
     "independent",
     "jax_taylor",
     "likelihood",
+    "pairs",
     "parameter_taylor",
     "run",
     "sample",
@@ -100,6 +103,7 @@ _LATER = {
     "gumbelrace.kernels.annealing": ("Constant", "Geometric"),
     "gumbelrace.kernels.base": ("Info", "Kernel"),
     "gumbelrace.kernels.carlin_chib": ("Candidate", "CarlinChib", "ModelChoice"),
+    "gumbelrace.kernels.clusters": ("ClusterGibbs",),
     "gumbelrace.kernels.gibbs": ("Gibbs", "Labels"),
     "gumbelrace.kernels.graph": ("GraphGibbs",),
     "gumbelrace.kernels.langevin": ("Langevin", "LangevinState"),
@@ -111,6 +115,7 @@ _LATER = {
     "gumbelrace.kernels.target": ("Position",),
     "gumbelrace.models.potts": ("Ising", "Pairwise", "Potts"),
     "gumbelrace.population.likelihood": ("Likelihood", "likelihood"),
+    "gumbelrace.population.pairs": ("Pairs", "pairs"),
     "gumbelrace.solvers.lilucb": ("LilUCB",),
 }
 
@@ -124,6 +129,7 @@ if TYPE_CHECKING:
     from gumbelrace.kernels.annealing import Constant, Geometric
     from gumbelrace.kernels.base import Info, Kernel
     from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
+    from gumbelrace.kernels.clusters import ClusterGibbs
     from gumbelrace.kernels.gibbs import Gibbs, Labels
     from gumbelrace.kernels.graph import GraphGibbs
     from gumbelrace.kernels.langevin import Langevin, LangevinState
@@ -135,6 +141,7 @@ if TYPE_CHECKING:
     from gumbelrace.kernels.target import Position
     from gumbelrace.models.potts import Ising, Pairwise, Potts
     from gumbelrace.population.likelihood import Likelihood, likelihood
+    from gumbelrace.population.pairs import Pairs, pairs
     from gumbelrace.solvers.lilucb import LilUCB
 else:  # hidden from type checkers, which would take any name at all
     _MODULE_OF = {name: module for module, names in _LATER.items() for name in names}

@@ -224,7 +224,8 @@ class Streams(NamedTuple):
     block: int
     order: NDArray[np.int32]
     sizes: NDArray[np.int64]
-    starts: NDArray[np.int64]  # arm i has the blocks from starts[i] to starts[i + 1]
+    starts: NDArray[np.int64]  # arm i has counts[i] blocks, from starts[i] on
+    counts: NDArray[np.int64]
     blocks: NDArray[np.int32]
     swaps: NDArray[np.int32]
     cursor: NDArray[np.int64]  # for each arm as in `Stream`
@@ -249,7 +250,7 @@ def take_from(streams: Streams, bits: Bits, arm: int, rows: NDArray[np.int64], c
 def _open_block_of(streams: Streams, bits: Bits, arm: int) -> None:
     cursor, blocks = streams.cursor, streams.blocks
     k = streams.starts[arm] + cursor[arm, TAKEN]
-    other = k + below(bits, streams.starts[arm + 1] - k)
+    other = k + below(bits, streams.starts[arm] + streams.counts[arm] - k)
     blocks[k], blocks[other] = blocks[other], blocks[k]
     streams.swaps[k] = other
     cursor[arm, TAKEN] += 1
@@ -284,7 +285,8 @@ class SeparateRows:
         self.block = 1 if shared is None else shared.block
         self.order = np.empty(0, np.int32) if shared is None else shared.order
         self.sizes = sizes
-        self.starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(-(-sizes // self.block))])
+        self.counts = -(-sizes // self.block)
+        self.starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.counts)])
         self._pool = Pool(self._new_streams)
 
     def streams(self) -> AbstractContextManager[Streams]:
@@ -298,5 +300,12 @@ class SeparateRows:
             blocks[first:last] = np.arange(last - first)
         cursor = np.zeros((len(self.sizes), 3), np.int64)
         return Streams(
-            self.block, self.order, self.sizes, self.starts, blocks, np.empty(total, np.int32), cursor
+            self.block,
+            self.order,
+            self.sizes,
+            self.starts,
+            self.counts,
+            blocks,
+            np.empty(total, np.int32),
+            cursor,
         )

@@ -109,13 +109,12 @@ def _totals_shared(source: Source, stream: Stream, size: int) -> Floats:
 def _totals_separate(
     rule: Scan, source: Source, streams: Streams, bits: Bits, sizes: NDArray[np.int64]
 ) -> Floats:
-    field, own = new_field(source.arms), separate.new_own(source)
-    rows, one = np.empty(source.chunk, np.int64), np.empty(1, np.int64)
-    reset(field, source, np.zeros(source.arms))
-    separate.enter_own(field, own, source)
-    separate.look(rule, source, streams, bits, sizes, field, own, rows, one)
+    gear = separate.new_own_gear(rule, source)
+    reset(gear.field, source, np.zeros(source.arms))
+    separate.enter_own(gear.field, gear.own, source)
+    separate.look(rule, gear, source, streams, bits, sizes)
     rewind_all(streams)
-    return _only_alive(field)
+    return _only_alive(gear.field)
 
 
 @maker

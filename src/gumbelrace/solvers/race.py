@@ -280,9 +280,14 @@ class Race(Solver):
         """Give the looks T = first·2^t < N and the bound's coefficients at each."""
         if isinstance(population, SharedPopulation):
             return _looks(self, population.size, population.arms)
-        first = min(self.bound.first, FIRST_OF_OWN) if self.first is None else self.first
-        events = population.arms - 1 if self.bound.adds_in_squares else population.arms
-        return own_looks(self.bound, self.delta / max(events, 1), first, population.sizes)
+        return own_looks(
+            self.bound, self.delta, self.first_of_own, self.variance.shrink, population.sizes
+        )
+
+    @property
+    def first_of_own(self) -> int:
+        """Rows of the first look at an arm that has rows of its own."""
+        return min(self.bound.first, FIRST_OF_OWN) if self.first is None else self.first
 
 
 @lru_cache(maxsize=1024)

@@ -6,7 +6,8 @@ The bound on the difference of two *sums* is
 
 the paper prints σ̂ for σ̂², the exponent -1/2, and no sizes. A few near-equal first rewards would give
 σ̂ ≈ 0 and a wrong elimination that no δ controls, so variances are shrunk towards that of all arms:
-σ² = (SS + 3 σ0²)/(T + 3). A proved bound takes the plain variance, and margins that add.
+σ² = (SS + k σ0²)/(T + k), k = 3 unless `Marginal(shrink=k)` says otherwise; k = 0 is the printed variance. A
+proved bound takes the plain variance, and margins that add.
 """
 
 from functools import lru_cache
@@ -23,20 +24,24 @@ from gumbelrace.solvers.field import ALIVE, LEADER, LOOKS, Field
 from gumbelrace.solvers.rules import implements
 from gumbelrace.solvers.separate import Own, estimate_own
 
-# Weight, in rewards, of the variance of all arms; and the share of an arm that the second look adds.
-PRIOR_REWARDS = 3.0
+# The share of an arm that the second look adds.
 SECOND_SHARE = 10
+# Numbers of arms for which δ is divided exactly: as many leading bits are kept.
+LEADING_BITS = 5
 # Looks before the one that has read everything: first + ceil((N - first)/10)·(2^4 - 1) ≥ N.
 LOOKS_BEFORE_LAST = 4
 
 
 class OwnLooks(NamedTuple):
-    """Rule of the race: rows of the first look, and the bound's coefficients [look, arm]."""
+    """Rule of the race: rows of the first look, and the bound's coefficients [look, column]."""
 
     first: int
+    column: NDArray[np.int64]  # of each arm
     per_deviation: Floats
     per_range: Floats
+    scale: Floats  # [arms - 1]: by what both are multiplied in a race of so many arms; the last, of more
     in_squares: bool
+    shrink: float  # weight, in rewards, of the variance of all arms
 
 
 class Margins(NamedTuple):
@@ -45,18 +50,58 @@ class Margins(NamedTuple):
     margin: Floats
 
 
-def own_looks(bound: Bound, delta: float, first: int, sizes: NDArray[np.int64]) -> OwnLooks:
+def own_looks(
+    bound: Bound, delta: float, first: int, shrink: float, sizes: NDArray[np.int64]
+) -> OwnLooks:
     """Give the rule for arms of the given sizes."""
-    return _own_looks(bound, delta, first, tuple(sizes.tolist()))
+    return _own_looks(bound, delta / _events(bound, len(sizes)), first, shrink, tuple(sizes.tolist()))
 
 
 @lru_cache(maxsize=256)
-def _own_looks(bound: Bound, delta: float, first: int, sizes: tuple[int, ...]) -> OwnLooks:
-    n = np.array(sizes, np.float64)
-    step = np.maximum(np.ceil((n - first) / SECOND_SHARE), 1.0)
-    at = np.minimum(first + step * (2.0 ** np.arange(LOOKS_BEFORE_LAST)[:, None] - 1.0), n)
-    coefficients = bound.any_schedule(delta, at, n)
-    return OwnLooks(first, *coefficients, bound.adds_in_squares)
+def _own_looks(
+    bound: Bound, delta: float, first: int, shrink: float, sizes: tuple[int, ...]
+) -> OwnLooks:
+    coefficients = bound.any_schedule(delta, *schedule(first, np.array(sizes, np.float64)))
+    return OwnLooks(
+        first, np.arange(len(sizes)), *coefficients, np.ones((1, 2)), bound.adds_in_squares, shrink
+    )
+
+
+def looks_of_any_size(
+    bound: Bound, delta: float, first: int, shrink: float, sizes: NDArray[np.int64], largest: int
+) -> OwnLooks:
+    """Give the rule for arms whose sizes, up to `largest`, are put into `sizes` before each race.
+
+    Both coefficients of a bound are a number that depends on δ alone times one that does not.
+    """
+    coefficients = bound.any_schedule(delta, *schedule(first, np.arange(largest + 1.0)))
+    scale = _scales(bound, delta, len(sizes))
+    return OwnLooks(first, sizes, *coefficients, scale, bound.adds_in_squares, shrink)
+
+
+def schedule(first: int, sizes: Floats) -> tuple[Floats, Floats]:
+    """Give the rows read at each look before the last, [look, size], and the sizes."""
+    step = np.maximum(np.ceil((sizes - first) / SECOND_SHARE), 1.0)
+    at = first + step * (2.0 ** np.arange(LOOKS_BEFORE_LAST)[:, None] - 1.0)
+    return np.minimum(at, sizes), sizes
+
+
+def _scales(bound: Bound, delta: float, arms: int) -> Floats:
+    """Give the coefficients for 1, 2, ..., `arms` arms over those for one event of probability δ."""
+    counts = np.array([_events(bound, d) for d in range(1, arms + 1)])
+    # Few different numbers of events, each rounded up: the bound errs on the safe side.
+    spare = np.maximum(np.frexp(counts)[1] - LEADING_BITS, 0)
+    classes, of = np.unique(-(-counts // 2**spare) * 2**spare, return_inverse=True)
+    looks, size = schedule(1, np.array([2.0**20]))
+    found = [[c[0, 0] for c in bound.any_schedule(delta / events, looks, size)] for events in (1, *classes)]
+    one, scaled = np.array(found[0]), np.array(found[1:])
+    ratio = np.divide(scaled, one, out=np.zeros_like(scaled), where=one > 0.0)
+    return np.ascontiguousarray(ratio[of])
+
+
+def _events(bound: Bound, arms: int) -> int:
+    """Count the events among which δ is divided: pairs with the best arm, or arms."""
+    return max(arms - 1, 1) if bound.adds_in_squares else arms
 
 
 @implements(rules.prepare, OwnLooks)
@@ -119,12 +164,14 @@ def margin_of(
     taken, n = own.taken[arm], sizes[arm]
     if taken == n:
         return 0.0
-    t, width = field.tally[LOOKS] - 1, source.high[arm] - source.low[arm]
+    t, column, width = field.tally[LOOKS] - 1, rule.column[arm], source.high[arm] - source.low[arm]
+    scale = rule.scale[min(source.arms, len(rule.scale)) - 1]
+    per_deviation = scale[0] * rule.per_deviation[t, column]
     if rule.in_squares:
-        variance = (own.squares[arm] + PRIOR_REWARDS * pooled) / (taken + PRIOR_REWARDS)
+        variance = (own.squares[arm] + rule.shrink * pooled) / (taken + rule.shrink)
         # Equal rewards in the rows read prove nothing of the others, unless the range says they are equal.
         if variance == 0.0 and width > 0.0:
             return np.inf
-        return n * rule.per_deviation[t, arm] * np.sqrt(variance)
+        return n * per_deviation * np.sqrt(variance)
     deviation = np.sqrt(own.squares[arm] / taken)
-    return n * (rule.per_deviation[t, arm] * deviation + rule.per_range[t, arm] * width)
+    return n * (per_deviation * deviation + scale[1] * rule.per_range[t, column] * width)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.jit import Bits, kernel, maker, part
-from gumbelrace.population.base import CODE, IMPOSSIBLE, Floats, Source, read
+from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source, read
 from gumbelrace.shuffle import Streams, rewind_all, take_from
 from gumbelrace.solvers.field import (
     ALIVE,
@@ -28,6 +28,7 @@ from gumbelrace.solvers.field import (
     place,
     reset,
 )
+from gumbelrace.solvers.reading import new_block
 from gumbelrace.solvers.results import Results, record
 from gumbelrace.solvers.rules import prepare
 
@@ -53,6 +54,16 @@ def judge_own(
     raise NotImplementedError
 
 
+class OwnGear(NamedTuple):
+    """Working memory of many races."""
+
+    field: Field
+    own: Own
+    rows: NDArray[np.int64]
+    one: NDArray[np.int64]
+    work: Any  # of the rule
+
+
 @kernel
 def solve_separate(
     rule: Any,
@@ -64,41 +75,63 @@ def solve_separate(
     results: Results,
 ) -> None:
     """Find the arm with the highest offset + sum once for each row of `offsets`."""
-    field, own = new_field(source.arms), new_own(source)
-    rows, one = np.empty(source.chunk, np.int64), np.empty(1, np.int64)
-    work = prepare(rule, source)
+    gear = new_own_gear(rule, source)
     for draw in range(len(offsets)):
-        reset(field, source, offsets[draw])
-        enter_own(field, own, source)
-        while field.tally[ALIVE] > 1 and not all_read(field, own, sizes):
-            if not look(rule, source, streams, bits, sizes, field, own, rows, one):
-                return
-            if all_read(field, own, sizes):
-                break
-            field.tally[LOOKS] += 1
-            rank_own(field, own, sizes)
-            judge_own(rule, work, source, field, own, sizes)
-            drop(field)
-        if field.tally[ALIVE] == 0:
-            # All that had beaten the arms dropped before have shown a -inf: those decide it.
-            line_up(field, source)
-            while field.tally[ALIVE] > 0 and not all_read(field, own, sizes):
-                if not look(rule, source, streams, bits, sizes, field, own, rows, one):
-                    return
-        if field.tally[ALIVE] == 0:
-            source.fault[CODE] = IMPOSSIBLE
+        race_own(rule, gear, source, streams, bits, sizes, offsets[draw])
+        if source.fault[CODE] != FINE:
             return
-        field.tally[EXHAUSTED] = all_read(field, own, sizes)
+        record(gear.field, results, draw)
+
+
+@part
+def race_own(
+    rule: Any,
+    gear: OwnGear,
+    source: Source,
+    streams: Streams,
+    bits: Bits,
+    sizes: NDArray[np.int64],
+    offset: Floats,
+) -> None:
+    """Run one race; what it found is in `gear.field.tally`, what went wrong in `source.fault`."""
+    field, own = gear.field, gear.own
+    reset(field, source, offset)
+    enter_own(field, own, source)
+    while field.tally[ALIVE] > 1 and not all_read(field, own, sizes):
+        if not look(rule, gear, source, streams, bits, sizes):
+            return
+        if all_read(field, own, sizes):
+            break
+        field.tally[LOOKS] += 1
         rank_own(field, own, sizes)
-        record(field, results, draw)
-        rewind_all(streams)
+        judge_own(rule, gear.work, source, field, own, sizes)
+        drop(field)
+    if field.tally[ALIVE] == 0:
+        # All that had beaten the arms dropped before have shown a -inf: those decide it.
+        line_up(field, source)
+        while field.tally[ALIVE] > 0 and not all_read(field, own, sizes):
+            if not look(rule, gear, source, streams, bits, sizes):
+                return
+    if field.tally[ALIVE] == 0:
+        source.fault[CODE] = IMPOSSIBLE
+        return
+    field.tally[EXHAUSTED] = all_read(field, own, sizes)
+    rank_own(field, own, sizes)
+    rewind_all(streams)
+
+
+@maker
+def new_own_gear(rule: Any, source: Source) -> OwnGear:
+    """Make room for races by a rule."""
+    rows, one = np.empty(source.chunk, np.int64), np.empty(1, np.int64)
+    return OwnGear(new_field(source.arms), new_own(source), rows, one, prepare(rule, source))
 
 
 @maker
 def new_own(source: Source) -> Own:
     """Make room for what is read of each arm."""
     d = source.arms
-    block = np.empty((d, source.chunk))
+    block = new_block(source, source.chunk)
     return Own(np.zeros(d, np.int64), np.zeros(d), np.zeros(d, np.int64), block)
 
 
@@ -121,17 +154,10 @@ def all_read(field: Field, own: Own, sizes: NDArray[np.int64]) -> bool:
 
 @part
 def look(
-    rule: Any,
-    source: Source,
-    streams: Streams,
-    bits: Bits,
-    sizes: NDArray[np.int64],
-    field: Field,
-    own: Own,
-    rows: NDArray[np.int64],
-    one: NDArray[np.int64],
+    rule: Any, gear: OwnGear, source: Source, streams: Streams, bits: Bits, sizes: NDArray[np.int64]
 ) -> bool:
     """Read more rows of every arm in the race."""
+    field, own, rows, one = gear.field, gear.own, gear.rows, gear.one
     for a in range(field.tally[ALIVE]):
         arm = field.arms[a]
         wanted = look_size(rule, field.tally[LOOKS], own.taken[arm], sizes[arm])
