@@ -7,7 +7,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from gumbelrace.cli import reproduce
+from gumbelrace.cli import coreference, reproduce
 from gumbelrace.cli.arch import arch
 from gumbelrace.cli.best import best
 from gumbelrace.cli.demo import demo
@@ -109,4 +109,5 @@ app.command()(best)
 app.command()(sample)
 app.command()(demo)
 app.command()(arch)
+app.add_typer(coreference.app, name="coreference")
 app.add_typer(reproduce.app, name="reproduce")

@@ -13,6 +13,7 @@ from gumbelrace.cli.options import Seed
 from gumbelrace.cli.places import made, processors
 from gumbelrace.cli.progress import progress, waiting
 from gumbelrace.cli.reproduce_arch import arch
+from gumbelrace.cli.reproduce_coreference import coreference
 from gumbelrace.cli.words import paragraphs
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.experiments.bounds import compared_levels
@@ -30,6 +31,7 @@ TRUSTED = 0.37
 
 app = typer.Typer(help="Run the paper's experiments again.", no_args_is_help=True)
 app.command()(arch)
+app.command()(coreference)
 
 
 @app.command()

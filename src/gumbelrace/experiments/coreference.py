@@ -1,0 +1,103 @@
+"""The search for the best clusters of one block of mentions, by several samplers (paper, section 5.3)."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gumbelrace.bounds.variance import Marginal
+from gumbelrace.experiments.parallel import Stopped
+from gumbelrace.kernels.annealing import Geometric
+from gumbelrace.kernels.clusters import ClusterGibbs
+from gumbelrace.kernels.scan import Shuffled
+from gumbelrace.population.pairs import Pairs
+from gumbelrace.solvers.base import Solver
+from gumbelrace.solvers.exact import Exact
+from gumbelrace.solvers.race import Race
+
+# Rows at the first look at a cluster: the paper's.
+FIRST = 3
+
+
+class Sampler(NamedTuple):
+    """How mentions choose their clusters: who decides, and what is kept of the factor's values."""
+
+    solver: Callable[[float], Solver]
+    keep: str
+
+
+SAMPLERS = {
+    "exact": Sampler(lambda delta: Exact(), "nothing"),
+    "incremental": Sampler(lambda delta: Exact(), "sums"),
+    "matrix": Sampler(lambda delta: Exact(), "matrix"),
+    "raced": Sampler(lambda delta: Race(delta=delta, first=FIRST), "nothing"),
+    "memoised": Sampler(lambda delta: Race(delta=delta, first=FIRST), "pairs"),
+    "as printed": Sampler(
+        lambda delta: Race(variance=Marginal(shrink=0.0), delta=delta, first=FIRST), "nothing"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Search:
+    """How a block is searched.
+
+    Attributes
+    ----------
+    sweeps, cold : int
+        Number of sweeps, and of those at its end with temperature 0.
+    hottest, coolest : float
+        Temperature of the first sweep, and of the last one that is not cold; they fall geometrically.
+    delta : float
+        How likely the error of a choice may be.
+    placed : bool
+        Whether every mention starts in a cluster of its own, as in the paper; otherwise mentions enter one
+        by one in the first sweep, which lets races read less.
+    merges : bool
+        Whether to try to merge clusters after each sweep.
+    """
+
+    sweeps: int = 20
+    cold: int = 5
+    hottest: float = 1.0
+    coolest: float = 0.1
+    delta: float = 0.05
+    placed: bool = False
+    merges: bool = True
+
+    def kernel(self, pairs: Pairs, sampler: Sampler) -> ClusterGibbs:
+        """Make the kernel whose steps are the sweeps."""
+        warm = max(self.sweeps - self.cold, 1)
+        ratio = (self.coolest / self.hottest) ** (1.0 / max(warm - 1, 1))
+        annealing = Geometric(self.hottest, ratio, zero_after=warm)
+        solver = sampler.solver(self.delta)
+        return ClusterGibbs(pairs, solver, sampler.keep, Shuffled(), annealing, self.merges)
+
+
+class Searched(NamedTuple):
+    """Sweeps of one block, one entry for each."""
+
+    labels: list[list[int]]  # the cluster of each mention
+    evaluations: list[int]  # factors computed
+    rewards: list[int]  # those of an exact sweep
+    seconds: list[float]  # processor time
+
+
+def searched(
+    kernel: ClusterGibbs, search: Search, rng: np.random.Generator, stop: threading.Event
+) -> Searched:
+    """Make the sweeps of a block."""
+    state, found = kernel.start(rng, search.placed), Searched([], [], [], [])
+    for _ in range(search.sweeps):
+        if stop.is_set():
+            raise Stopped
+        started = time.thread_time()
+        state, info = kernel.step(rng, state)
+        found.seconds.append(time.thread_time() - started)
+        found.labels.append(state.labels.tolist())
+        found.evaluations.append(info.evaluations)
+        found.rewards.append(info.rewards)
+    return found

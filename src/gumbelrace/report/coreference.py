@@ -1,0 +1,196 @@
+"""The page of author coreference: the clusters, what was evaluated, and the paper's two panels."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gumbelrace.experiments.coreference_study import Checked, Point, Resolved
+from gumbelrace.report.charts import PANEL, Look, log_axis, panel_axes
+from gumbelrace.report.page import Block, Column, Files, Key, Page, Panel, Panels, Section, Table, Text
+from gumbelrace.report.svg import inline_svg
+from gumbelrace.report.words import count, interval, percent, power_of_ten, rate
+
+TITLE = "Who is who: author coreference"
+LEAD = (
+    "Mentions of authors put into clusters, one for each person, by annealed Gibbs sampling with pairwise "
+    "factors (Chen and Ghahramani 2016, section 5.3). A mention's choice of its cluster is a race that "
+    "compares it with a few members of each."
+)
+LOOKS = {
+    "exact": Look("exact", "series-2", (5.0, 2.0)),
+    "matrix": Look("exact, all pairs first", "series-2", (5.0, 2.0)),
+    "incremental": Look("exact, sums kept", "series-2", (1.2, 1.8)),
+    "raced": Look("raced", "series-3", ()),
+    "memoised": Look("raced, values kept", "series-4", (7.0, 1.8, 1.2, 1.8)),
+    "as printed": Look("as printed", "series-1", (1.2, 1.8)),
+}
+CONVENTION = (
+    "B³ averages over labelled mentions; mentions without a label are left out of clusters and persons "
+    "before counting."
+)
+COMPLETE = (
+    "B³ averages over labelled mentions; all mentions of labelled persons are taken to be labelled, so one "
+    "without a label counts as someone else's in the cluster it is in."
+)
+CAPTION = (
+    "(a) and (b) are the paper's panels; a line for each run. An exact sampler evaluates n - 1 factors for "
+    "each mention of a block of n in a sweep. (c) Evaluations of each sweep, as a share of an exact one's. "
+    "(d) Clusters of each size, of the first run."
+)
+
+
+def coreference_page(resolved: Resolved, facts: Mapping[str, str], files: Mapping[str, str]) -> Page:
+    """Give the page.
+
+    Parameters
+    ----------
+    resolved : Resolved
+        What was found.
+    facts : mapping
+        What was run, in words: label -> value.
+    files : mapping
+        Files beside the page: name -> contents.
+    """
+    sections = [*coreference_sections(resolved), Section("The data", [Files(files)])]
+    return Page(TITLE, LEAD, facts, sections)
+
+
+def coreference_sections(resolved: Resolved) -> list[Section]:
+    """Give the sections on what was found."""
+    blocks: list[Block] = [Text(answer(resolved)), samplers_table(resolved)]
+    if has_labels(resolved):
+        blocks.append(Text(COMPLETE if resolved.task.complete else CONVENTION))
+    return [
+        Section("The clusters", blocks),
+        Section("Figures", [panels(resolved)]),
+    ]
+
+
+def has_labels(resolved: Resolved) -> bool:
+    """Whether clusters could be judged."""
+    return resolved.points[0].f1 is not None
+
+
+def answer(resolved: Resolved) -> str:
+    """Say what was found by the first sampler."""
+    name = resolved.task.samplers[0]
+    last = resolved.last(name)
+    clusters, mentions = count(last[0].clusters), count(sum(map(len, resolved.task.rows)))
+    text = f"{mentions} mentions are of {clusters} persons"
+    if has_labels(resolved):
+        text += f", with a B³ F1 of {mean(last, 'f1'):.3f}"
+    share = sum(point.evaluations for point in last) / max(sum(point.exact for point in last), 1)
+    text += f" ({LOOKS[name].label}; {percent(share)} of the factors of exact sweeps evaluated)."
+    return " ".join([text, *map(checked, resolved.audits)])
+
+
+def checked(audit: Checked) -> str:
+    """Say how many choices were wrong."""
+    return (
+        f"Of {count(audit.choices)} choices of {LOOKS[audit.sampler].label!r} made again exactly, "
+        f"{count(audit.errors)} were wrong (95% interval {interval(audit.interval)})."
+    )
+
+
+def mean(points: Sequence[Point], field: str) -> float:
+    """Average over runs."""
+    return float(np.mean([getattr(point, field) for point in points]))
+
+
+def samplers_table(resolved: Resolved) -> Table:
+    """Lay out what each sampler reached and took."""
+    scores = ["F1", "± over runs", "precision", "recall"] if has_labels(resolved) else []
+    titles = ["sampler", "clusters", *scores, "evaluations", "of exact", "last sweep", "seconds a run"]
+    columns = [Column(title, is_number=title != "sampler") for title in titles]
+    return Table(columns, [sampler_row(resolved, name) for name in resolved.task.samplers])
+
+
+def sampler_row(resolved: Resolved, name: str) -> list[str]:
+    """Give the cells of a sampler."""
+    last = resolved.last(name)
+    scores = []
+    if has_labels(resolved):
+        spread = float(np.std([point.f1 or 0.0 for point in last], ddof=1)) if len(last) > 1 else None
+        scores = [f"{mean(last, 'f1'):.4f}", "" if spread is None else f"{spread:.4f}"]
+        scores += [f"{mean(last, 'precision'):.4f}", f"{mean(last, 'recall'):.4f}"]
+    return [
+        LOOKS[name].label,
+        count(mean(last, "clusters")),
+        *scores,
+        count(mean(last, "evaluations")),
+        percent(mean(last, "evaluations") / max(mean(last, "exact"), 1.0)),
+        percent(mean(last, "share")),
+        rate(mean(last, "seconds")),
+    ]
+
+
+def panels(resolved: Resolved) -> Panels:
+    """Draw the panels."""
+    drawn: list[tuple[str, Any, str]] = []
+    if has_labels(resolved):
+        drawn = [
+            ("(a) F1 against evaluations", draw_by_evaluations, "B³ F1 against factor evaluations."),
+            ("(b) F1 against sweeps", draw_by_sweeps, "B³ F1 against sweeps."),
+        ]
+    drawn += [
+        ("(c) evaluations of a sweep", draw_shares, "Share of an exact sweep's evaluations."),
+        ("(d) sizes of clusters", draw_sizes, "Number of clusters of each size."),
+    ]
+    legend = [
+        Key(LOOKS[name].label, LOOKS[name].colour, LOOKS[name].dashes) for name in resolved.task.samplers
+    ]
+    figures = [
+        Panel(title, inline_svg(partial(draw, resolved=resolved), label, PANEL))
+        for title, draw, label in drawn
+    ]
+    return Panels(figures, 2, CAPTION, legend)
+
+
+def runs(resolved: Resolved) -> list[tuple[Look, list[Point]]]:
+    """Give the points of each run, and how they are drawn."""
+    task = resolved.task
+    return [
+        (LOOKS[name], [p for p in resolved.points if p.sampler == name and p.run == run])
+        for name in task.samplers
+        for run in range(task.runs)
+    ]
+
+
+def draw_by_evaluations(figure: Any, resolved: Resolved) -> None:
+    """Draw the paper's first panel."""
+    axes = panel_axes(figure, "factors evaluated", "B³ F1")
+    log_axis(axes.xaxis, power_of_ten)
+    for look, points in runs(resolved):
+        line(axes, look, [p.evaluations for p in points], [p.f1 for p in points])
+
+
+def draw_by_sweeps(figure: Any, resolved: Resolved) -> None:
+    """Draw the paper's second panel."""
+    axes = panel_axes(figure, "sweep", "B³ F1")
+    for look, points in runs(resolved):
+        line(axes, look, [p.sweep for p in points], [p.f1 for p in points])
+
+
+def draw_shares(figure: Any, resolved: Resolved) -> None:
+    """Draw what each sweep evaluates, next to an exact one."""
+    axes = panel_axes(figure, "sweep", "of an exact sweep")
+    for look, points in runs(resolved):
+        line(axes, look, [p.sweep for p in points], [p.share for p in points])
+    axes.set_ylim(0.0, None)
+
+
+def draw_sizes(figure: Any, resolved: Resolved) -> None:
+    """Draw how many clusters have each size."""
+    axes = panel_axes(figure, "mentions in a cluster", "clusters")
+    log_axis(axes.xaxis, power_of_ten)
+    log_axis(axes.yaxis, power_of_ten)
+    for name, clusters in resolved.clusters.items():
+        sizes, number = np.unique(np.bincount(clusters[clusters >= 0]), return_counts=True)
+        axes.plot(sizes, number, ".", color=LOOKS[name].ink, markersize=3.5)
+
+
+def line(axes: Any, look: Look, x: Sequence[float], y: Sequence[float | None]) -> None:
+    """Draw a run."""
+    axes.plot(x, y, color=look.ink, linestyle=look.style, linewidth=1.0)
