@@ -12,11 +12,9 @@ from gumbelrace.cli.places import Folder, made, processors
 from gumbelrace.cli.progress import waiting
 from gumbelrace.experiments.coreference import Search
 from gumbelrace.experiments.coreference_claims import EXACT, PRINTED, claims
-from gumbelrace.experiments.coreference_study import Task
+from gumbelrace.experiments.coreference_study import Task, held_out
 from gumbelrace.experiments.files import write_rows
 from gumbelrace.models.coreference.factor import Factor
-from gumbelrace.models.coreference.fit import in_training
-from gumbelrace.models.coreference.mentions import Mentions
 from gumbelrace.report.page import write_page
 from gumbelrace.report.reproduced_coreference import reproduced_page
 
@@ -56,7 +54,7 @@ def coreference(
     `gumbelrace reproduce coreference --data mentions.csv --out results`
     """
     given = taken(data, SIMULATED if data is None else None, column, seed)
-    blocks, factor = chosen(given.mentions, least, most), Factor.default()
+    blocks, factor = held_out(given.mentions, least, most), Factor.default()
     runs, folder, jobs = QUICK_RUNS if quick else RUNS, made(out), processors()
     as_printed = replace(Search(), placed=True, merges=False)
     tasks = [
@@ -74,10 +72,3 @@ def coreference(
             files[name] = "the paper's statements and what was found"
         write_page(folder / PAGE, reproduced_page((printed, ours), found, facts(tasks[1]), files))
     print(told(ours, folder))
-
-
-def chosen(mentions: Mentions, least: int, most: int) -> list[int]:
-    """Give the blocks of the sizes asked for, without those that weights were fitted to."""
-    sizes = [len(rows) for rows in mentions.rows_by_block()]
-    names = mentions.block_names
-    return [b for b, size in enumerate(sizes) if least <= size <= most and not in_training(names[b])]

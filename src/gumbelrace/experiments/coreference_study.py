@@ -20,6 +20,7 @@ from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.models.coreference.bcubed import BCubed, bcubed
 from gumbelrace.models.coreference.block import Block, block_of
 from gumbelrace.models.coreference.factor import Factor
+from gumbelrace.models.coreference.fit import in_training
 from gumbelrace.models.coreference.mentions import Mentions, labelled
 
 Indices = NDArray[np.int64]
@@ -79,6 +80,12 @@ class Task:
         digest.update(repr((sorted(self.factor.weights.items()), self.factor.shaping)).encode())
         digest.update(repr(self.blocks).encode())
         return {"mentions": digest.hexdigest(), "search": asdict(self.search), "seed": self.seed}
+
+
+def held_out(mentions: Mentions, least: int, most: int) -> list[int]:
+    """Give the blocks of `least` to `most` mentions that the weights of the library were not fitted to."""
+    sizes, names = map(len, mentions.rows_by_block()), mentions.block_names
+    return [b for b, size in enumerate(sizes) if least <= size <= most and not in_training(names[b])]
 
 
 class Point(NamedTuple):

@@ -1,0 +1,185 @@
+"""What racing saves in author coreference, against exact Gibbs sampling of three kinds.
+
+    python benchmarks/coreference.py [--quick] [--data MENTIONS.csv [--complete]] [--weights WEIGHTS.json]
+
+First table: all blocks of 100 to 3,000 mentions that the weights were not fitted to (a hash of their names
+says which), several seeds. Second: pairs of blocks above 2,000 mentions that are ever computed. Third:
+processor time of one block until B³ F1 is 98% of the final one, for the factor as it is and for the same
+values made slower by idle arithmetic, as an edit distance or a model's score would be. Without --data,
+mentions are simulated.
+"""
+
+import argparse
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+
+import gumbelrace as gr
+from gumbelrace.experiments.coreference import SAMPLERS, Search, searched
+from gumbelrace.experiments.coreference_study import Resolved, Task, held_out, resolve
+from gumbelrace.experiments.mentions import read_mentions
+from gumbelrace.models.coreference import Block, Factor, Mentions, bcubed, block_of, linkage, mentions
+from gumbelrace.models.coreference.features import log_factor
+from gumbelrace.models.coreference.simulate import simulate
+
+EXACT, RACED = ("exact", "incremental", "matrix"), ("raced", "memoised")
+LEAST, MOST, LARGE = 100, 3000, 2000
+CONVERGED = 0.98
+# Microseconds of a factor, and the largest block it is timed on.
+COSTS = {0.0: 2500, 4.0: 2500, 100.0: 450}
+
+
+@numba.njit
+def slow_factor(i, j, loops, *data):
+    """Compute the factor after idle arithmetic."""
+    idle = 1.0
+    for k in range(loops):
+        idle = np.sqrt(idle + k)
+    return log_factor(i, j, *data) + 0.0 * idle
+
+
+def slowed(factor: Factor, block: Block, loops: int) -> gr.Pairs:
+    if loops == 0:
+        return factor.pairs(block)
+    data = (loops, *factor.data(block))
+    return gr.pairs(slow_factor, data, len(block), factor.shaping.reward_range)
+
+
+def nanoseconds(pairs: gr.Pairs, count: int) -> float:
+    """Time one value of the factor."""
+    rng = np.random.default_rng(0)
+    i, j = rng.integers(0, pairs.size, (2, count))
+    i, j = i[i != j], j[i != j]
+    pairs.values(i[:10], j[:10])  # compiles
+    started = time.thread_time()
+    pairs.values(i, j)
+    return 1e9 * (time.thread_time() - started) / len(i)
+
+
+def loops_for(factor: Factor, block: Block, microseconds: float) -> int:
+    if microseconds == 0.0:
+        return 0
+    each = (nanoseconds(slowed(factor, block, 2000), 500) - nanoseconds(factor.pairs(block), 5000)) / 2000
+    return int(1000 * microseconds / each)
+
+
+def table_of_samplers(resolved: Resolved) -> None:
+    print(f"{'sampler':<14}{'F1':>8}{'± seeds':>9}{'all sweeps':>12}{'last sweep':>12}{'s a run':>9}")
+    for name in resolved.task.samplers:
+        last = resolved.last(name)
+        f1 = np.array([point.f1 for point in last])
+        share = np.mean([point.evaluations / point.exact for point in last])
+        late, seconds = np.mean([p.share for p in last]), np.mean([p.seconds for p in last])
+        print(
+            f"{name:<14}{f1.mean():>8.4f}{f1.std(ddof=1):>9.4f}{share:>12.3f}{late:>12.3f}{seconds:>9.1f}"
+        )
+    for audit in resolved.audits:
+        low, high = audit.interval
+        wrong = f"{audit.errors} of {audit.choices:,} wrong"
+        print(f"audit, {audit.sampler}: {wrong} (95% {low:.4f} to {high:.4f})")
+
+
+def show_linkage(task: Task) -> None:
+    """Print the B³ of baselines on the same factor, at the threshold 0."""
+    for method in ("single", "average"):
+        found, labels, used = [], [], 0
+        for rows in task.rows:
+            block = block_of(task.mentions, rows)
+            found.append(used + linkage(task.factor.pairs(block), 0.0, method))
+            labels.append(block.label)
+            used = int(found[-1].max()) + 1
+        score = bcubed(np.concatenate(labels), np.concatenate(found), task.complete)
+        print(f"{method} linkage: {score}")
+
+
+def distinct_pairs(task: Task) -> None:
+    """Print the pairs that are computed in large blocks: by sums kept, and by races that keep values."""
+    print(f"{'mentions':>9}{'n(n-1)/2':>12}{'incremental':>13}{'memoised':>10}{'ratio':>7}")
+    for rows in task.rows:
+        if len(rows) <= LARGE:
+            continue
+        pairs = task.factor.pairs(block_of(task.mentions, rows))
+        made = {}
+        for name in ("incremental", "memoised"):
+            kernel = task.search.kernel(pairs, SAMPLERS[name])
+            run = searched(kernel, task.search, np.random.default_rng(0), threading.Event())
+            made[name] = sum(run.evaluations)
+        n, ratio = len(rows), made["memoised"] / made["incremental"]
+        counts = f"{n:>9,}{n * (n - 1) // 2:>12,}{made['incremental']:>13,}{made['memoised']:>10,}"
+        print(f"{counts}{ratio:>7.2f}")
+
+
+def seconds_to_converge(pairs: gr.Pairs, name: str, block: Block, options: Any) -> tuple[float, int]:
+    """Time sweeps until F1 is high enough."""
+    search, complete, target = options
+    kernel, rng = search.kernel(pairs, SAMPLERS[name]), np.random.default_rng(1)
+    state, started = kernel.start(rng, search.placed), time.thread_time()
+    for sweep in range(search.sweeps):
+        state, _ = kernel.step(rng, state)
+        seconds = time.thread_time() - started
+        if bcubed(block.label, state.labels, complete).f1 >= target:
+            return seconds, sweep + 1
+    return np.inf, search.sweeps
+
+
+def timed(task: Task, microseconds: float, most: int) -> None:
+    block = block_of(task.mentions, largest(task, most))
+    pairs = slowed(task.factor, block, loops_for(task.factor, block, microseconds))
+    final = searched(
+        task.search.kernel(task.factor.pairs(block), SAMPLERS["matrix"]),
+        task.search,
+        np.random.default_rng(1),
+        threading.Event(),
+    ).labels[-1]
+    target = CONVERGED * bcubed(block.label, np.array(final), task.complete).f1
+    print(
+        f"{len(block):,} mentions, {nanoseconds(pairs, 2000) / 1000:.2f} µs a factor, to F1 {target:.3f}:"
+    )
+    for name in (*EXACT, *RACED):
+        kernel = task.search.kernel(pairs, SAMPLERS[name])
+        kernel.step(np.random.default_rng(0), kernel.start(np.random.default_rng(0)))  # compiles
+        seconds, sweeps = seconds_to_converge(pairs, name, block, (task.search, task.complete, target))
+        print(f"  {name:<14}{seconds:>9.2f} s{sweeps:>5} sweeps")
+
+
+def largest(task: Task, most: int) -> Any:
+    """Give the rows of the largest labelled block that is not too large."""
+    labelled = [rows for rows in task.rows if (task.mentions.label[rows] >= 0).sum() > 20]
+    return max((rows for rows in labelled if len(rows) <= most), key=len)
+
+
+def given(data: Path | None) -> Mentions:
+    if data is None:
+        return mentions(simulate(20_000, np.random.default_rng(20)))
+    return read_mentions(data).mentions
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="two seeds, not five")
+    parser.add_argument("--data", type=Path, help="mentions; see gumbelrace coreference --help")
+    parser.add_argument("--complete", action="store_true", help="labelled persons have no other mentions")
+    parser.add_argument("--weights", type=Path, help="weights of the factor")
+    options = parser.parse_args()
+    found = given(options.data)
+    factor = Factor.load(options.weights) if options.weights else Factor.default()
+    blocks, runs = held_out(found, LEAST, MOST), 2 if options.quick else 5
+    task = Task(found, factor, Search(), ("matrix", *RACED), runs, 0, options.complete, blocks)
+    print(f"{sum(map(len, task.rows)):,} mentions in {len(blocks)} blocks, {runs} seeds")
+    with tempfile.TemporaryDirectory() as folder:
+        table_of_samplers(resolve(task, Path(folder) / "blocks", jobs=2))
+    show_linkage(task)
+    distinct_pairs(task)
+    for microseconds, most in COSTS.items():
+        timed(task, microseconds, most)
+
+
+if __name__ == "__main__":
+    main()

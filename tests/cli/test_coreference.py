@@ -1,0 +1,90 @@
+"""Coreference from the command line, on files small enough for a test."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from gumbelrace.cli import reproduce_coreference
+from gumbelrace.models.coreference.simulate import simulate
+
+
+def rows(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def labelled(tmp_path):
+    """A file of mentions whose columns have other names."""
+    columns = simulate(400, np.random.default_rng(1))
+    names = {"author": "inventor", "label": "person"}
+    with open(tmp_path / "mentions.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow([names.get(name, name) for name in columns])
+        writer.writerows(zip(*columns.values(), strict=True))
+    return tmp_path / "mentions.csv"
+
+
+COLUMNS = ("--column", "author=inventor", "--column", "label=person")
+
+
+def test_simulated_mentions_show_raced_and_exact(run, tmp_path):
+    result = run("coreference", "--simulate", 300, "--sweeps", 4, "--runs", 2, "--out", "results")
+    assert result.exit_code == 0, result.output
+    assert "F1" in result.stdout
+    folder = tmp_path / "results"
+    page = (folder / "coreference.html").read_text(encoding="utf-8")
+    assert page.count("<svg") >= 4
+    assert "made again exactly" in page
+    assert {row["sampler"] for row in rows(folder / "sweeps.csv")} >= {"raced", "matrix"}
+    found = rows(folder / "clusters.csv")
+    assert [row["mention_id"] for row in found] == [str(row) for row in range(300)]
+
+    again = run("coreference", "--simulate", 300, "--sweeps", 4, "--runs", 2, "--out", "results")
+    assert again.exit_code == 0
+    assert rows(folder / "clusters.csv") == found
+
+
+def test_fit_then_resolve(run, labelled, tmp_path):
+    fitted = run("coreference", "fit", "mentions.csv", *COLUMNS, "--complete", "--weights", "w.json")
+    assert fitted.exit_code == 0, fitted.output
+    assert "400 labelled" in fitted.stdout
+    words = ("mentions.csv", *COLUMNS, "--weights", "w.json", "--sampler", "raced", "--out", "results")
+    result = run("coreference", *words)
+    assert result.exit_code == 0, result.output
+    assert "raced" in result.stdout
+    assert {row["sampler"] for row in rows(tmp_path / "results" / "sweeps.csv")} == {"raced"}
+
+
+def test_without_labels_there_is_no_f1(run, labelled, tmp_path):
+    text = labelled.read_text(encoding="utf-8").replace(",person", ",nobody", 1)
+    labelled.write_text(text, encoding="utf-8")
+    result = run("coreference", "mentions.csv", "--column", "author=inventor", "--sweeps", 3)
+    assert result.exit_code == 0, result.output
+    assert "B³" not in result.stdout
+    page = (tmp_path / "coreference" / "coreference.html").read_text(encoding="utf-8")
+    assert "F1" not in page
+    assert page.count("<svg") == 2
+
+
+def test_mistakes(fails, labelled, tmp_path):
+    assert "not both" in fails("coreference")
+    assert "not both" in fails("coreference", "mentions.csv", "--simulate", 100)
+    assert "author" in fails("coreference", "mentions.csv")
+    assert "FIELD=NAME" in fails("coreference", "mentions.csv", "--column", "inventor")
+    assert "no labels" in fails("coreference", "fit", "mentions.csv", "--column", "author=inventor")
+    assert "--sampler" in fails("coreference", "--simulate", 100, "--sampler", "best")
+    assert "w.json" in fails("coreference", "--simulate", 100, "--weights", "w.json")
+    assert "delta" in fails("coreference", "--simulate", 100, "--delta", 0)
+    assert not (tmp_path / "coreference").exists()
+
+
+def test_reproduce_shows_the_papers_setting_and_ours(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(reproduce_coreference, "SIMULATED", 600)
+    result = run("reproduce", "coreference", "--quick", "--least", 10, "--out", "results")
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "results" / "coreference.html").read_text(encoding="utf-8")
+    assert page.count("<svg") >= 8
+    assert "The paper says" in page
+    assert len(rows(tmp_path / "results" / "claims.csv")) == 6
