@@ -75,6 +75,23 @@ def test_reads_to_converge(study, monkeypatch):
     assert [claim.held for claim in study.claims if "three times" in claim.paper] == [None]
 
 
+def test_a_bias_between_samplers_is_noticed(study):
+    """Oracle: the t statistic of runs made up, once with equal means and once without."""
+
+    def made_up(sampler, values):
+        chains = [
+            [one._replace(log_probability=value + one.order) for one in sampler.by_chain[0]]
+            for value in values
+        ]
+        return replace(sampler, by_chain=chains)
+
+    exact = made_up(study.exact, [0.0, 0.1, 0.2])
+    same = replace(study, raced=made_up(study.raced, [0.2, 0.1, 0.0]), exact=exact)
+    assert same.apart == pytest.approx(0.0, abs=1e-9)
+    off = replace(study, raced=made_up(study.raced, [0.5, 0.6, 0.7]), exact=exact)
+    assert off.apart == pytest.approx(0.5 / np.sqrt(2 * 0.01 / 3))
+
+
 def test_claims_follow_what_was_found(study):
     held = {claim.paper: claim.held for claim in study.claims}
     assert len(held) == 7
