@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.jit import Bits, maker, part
+from gumbelrace.kernels.cluster_order import streams_of
 from gumbelrace.kernels.cluster_partition import CLUSTERS, Partition, size_of
 from gumbelrace.population.base import CODE, FINE, Floats, Source, read
 from gumbelrace.population.pair_readers import MENTION
-from gumbelrace.shuffle import Streams
 from gumbelrace.solvers.field import LEADER, LOOKS
 from gumbelrace.solvers.separate import OwnGear, race_own
 
@@ -34,10 +34,6 @@ class Memo(NamedTuple):
     starts: NDArray[np.int64]
     sizes: NDArray[np.int64]
     offsets: Floats
-    cursor: NDArray[np.int64]
-    swaps: NDArray[np.int32]
-    endless: NDArray[np.int64]  # rows are mentions: their numbers have no end of their own
-    order: NDArray[np.int32]  # empty
 
 
 class Batch(NamedTuple):
@@ -66,6 +62,7 @@ class Desk(NamedTuple):
     memo: Memo
     batch: Batch
     sums: Sums
+    ordering: Any  # Fresh or Fixed (see `cluster_order`)
     site: NDArray[np.int64]
     tally: NDArray[np.int64]
 
@@ -80,13 +77,19 @@ def choose(
     arms = line_up_large(desk, limit, i, left_out)
     if arms == 0 or source.fault[CODE] != FINE:
         return best
-    memo.sizes[arms], memo.offsets[arms] = 0, value_of(desk, best)
-    race_own(
-        rule, gear, limited(source, arms + 1), streams_of(desk, arms + 1), bits, memo.sizes, memo.offsets
-    )
-    desk.tally[LOOKED] += gear.field.tally[LOOKS]
-    winner = gear.field.tally[LEADER]
+    memo.starts[arms], memo.sizes[arms], memo.offsets[arms] = 0, 0, value_of(desk, best)
+    winner = race(rule, gear, source, desk, bits, arms + 1, i)
     return best if winner == arms else memo.segments[winner]
+
+
+@maker
+def race(rule: Any, gear: OwnGear, source: Source, desk: Desk, bits: Bits, arms: int, i: int) -> int:
+    """Race the arms that are lined up in the memo; return the best."""
+    memo = desk.memo
+    streams = streams_of(desk.ordering, desk.partition, memo.starts[:arms], memo.sizes[:arms], i)
+    race_own(rule, gear, limited(source, arms), streams, bits, memo.sizes, memo.offsets)
+    desk.tally[LOOKED] += gear.field.tally[LOOKS]
+    return gear.field.tally[LEADER]
 
 
 @part
@@ -182,22 +185,6 @@ def limited(source: Source, arms: int) -> Source:
         source.scan_speed,
         source.fault,
         source.ruled_out,
-    )
-
-
-@maker
-def streams_of(desk: Desk, arms: int) -> Streams:
-    """Give a random order of the members of each arm's cluster."""
-    memo = desk.memo
-    return Streams(
-        1,
-        memo.order,
-        memo.endless,
-        memo.starts,
-        memo.sizes,
-        desk.partition.members,
-        memo.swaps,
-        memo.cursor[:arms],
     )
 
 

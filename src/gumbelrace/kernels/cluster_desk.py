@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument, UnknownRange
 from gumbelrace.kernels.cluster_choice import Batch, Desk, Memo
+from gumbelrace.kernels.cluster_order import new_fixed, new_fresh
 from gumbelrace.kernels.cluster_partition import arrange, new_partition
 from gumbelrace.kernels.cluster_sums import (
     add_lines,
@@ -21,7 +22,6 @@ from gumbelrace.kernels.cluster_sweep import Task
 from gumbelrace.population.base import ARM, CODE, FINE, ROW, Source
 from gumbelrace.population.pair_readers import COUNT, FIRST, MENTION, NOTHING, SQUARE, TRIANGLE, new_store
 from gumbelrace.population.pairs import Pairs
-from gumbelrace.shuffle import LARGEST
 from gumbelrace.solvers.base import Solver, parts
 from gumbelrace.solvers.betting import Betting
 from gumbelrace.solvers.betting_separate import FIRST_LOOK, OwnWagers
@@ -78,7 +78,7 @@ def rule_for(solver: Solver, size: int, sizes: NDArray[np.int64]) -> Any:
 class Workplace:
     """What one thread works on, and what it keeps from one sweep to the next."""
 
-    def __init__(self, pairs: Pairs, solver: Solver, keep: str) -> None:
+    def __init__(self, pairs: Pairs, solver: Solver, keep: str, fixed: bool) -> None:
         n = pairs.size
         self.pairs, self.keep = pairs, keep
         partition, arms = new_partition(n), n // (1 + first_look(solver, n)) + 2
@@ -89,6 +89,7 @@ class Workplace:
             _new_memo(n, arms),
             _new_batch(),
             new_sums(n, keep == "sums"),
+            new_fixed(n, arms, isinstance(solver, Betting)) if fixed else new_fresh(n, arms),
             self.fetched.site,
             np.zeros(6, np.int64),
         )
@@ -163,10 +164,6 @@ def _new_memo(size: int, arms: int) -> Memo:
         np.zeros(arms, np.int64),
         np.zeros(arms, np.int64),
         np.zeros(arms),
-        np.zeros((arms, 3), np.int64),
-        np.zeros(size, np.int32),
-        np.full(arms, LARGEST, np.int64),
-        np.empty(0, np.int32),
     )
 
 

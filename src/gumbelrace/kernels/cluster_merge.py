@@ -11,15 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.jit import Bits, below, kernel, maker, part
-from gumbelrace.kernels.cluster_choice import DONE, LOOKED, Desk, choose, is_summed, limited, streams_of
+from gumbelrace.kernels.cluster_choice import DONE, Desk, choose, is_summed, race
 from gumbelrace.kernels.cluster_partition import CLUSTERS, Partition, rearrange, set_aside, size_of
 from gumbelrace.kernels.cluster_sums import close_column
 from gumbelrace.kernels.cluster_sweep import Task
 from gumbelrace.kernels.graph_sweep import gumbel
 from gumbelrace.population.base import CODE, FINE, Source, read
 from gumbelrace.population.pair_readers import COUNT, FIRST
-from gumbelrace.solvers.field import LEADER, LOOKS
-from gumbelrace.solvers.separate import OwnGear, new_own_gear, race_own
+from gumbelrace.solvers.separate import OwnGear, new_own_gear
 
 
 @kernel
@@ -56,9 +55,7 @@ def segment_of(partition: Partition, label: int) -> int:
 
 
 @maker
-def best_other(
-    rule: Any, gear: OwnGear, source: Source, desk: Desk, bits: Bits, task: Task, s: int
-) -> int:
+def best_other(rule: Any, gear: OwnGear, source: Source, desk: Desk, bits: Bits, task: Task, s: int) -> int:
     """Find the cluster that a random member of segment `s` would choose if it had to leave."""
     partition = desk.partition
     i = partition.members[partition.starts[s] + below(bits, size_of(partition, s))]
@@ -108,11 +105,10 @@ def is_favoured(
     low, high = lines.low[0], lines.high[0]
     lines.low[0], lines.high[0] = low * desk.site[COUNT], high * desk.site[COUNT]
     memo.starts[0], memo.sizes[0], memo.offsets[0] = partition.starts[larger], size, noise
-    memo.sizes[1], memo.offsets[1] = 0, 0.0
-    race_own(rule, gear, limited(lines, 2), streams_of(desk, 2), bits, memo.sizes, memo.offsets)
+    memo.starts[1], memo.sizes[1], memo.offsets[1] = 0, 0, 0.0
+    winner = race(rule, gear, lines, desk, bits, 2, partition.members[desk.site[FIRST]])
     lines.low[0], lines.high[0] = low, high
-    desk.tally[LOOKED] += gear.field.tally[LOOKS]
-    return gear.field.tally[LEADER] == 0
+    return winner == 0
 
 
 @part

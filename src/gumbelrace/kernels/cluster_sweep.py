@@ -33,9 +33,7 @@ class Task(NamedTuple):
 
 
 @kernel
-def sweep(
-    rule: Any, source: Source, desk: Desk, bits: Bits, task: Task, order: NDArray[np.int64]
-) -> None:
+def sweep(rule: Any, source: Source, desk: Desk, bits: Bits, task: Task, order: NDArray[np.int64]) -> None:
     """Visit the mentions in the order given, as long as there is room for sums."""
     gear = new_own_gear(rule, source)
     for i in order:

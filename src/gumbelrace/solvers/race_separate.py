@@ -50,17 +50,13 @@ class Margins(NamedTuple):
     margin: Floats
 
 
-def own_looks(
-    bound: Bound, delta: float, first: int, shrink: float, sizes: NDArray[np.int64]
-) -> OwnLooks:
+def own_looks(bound: Bound, delta: float, first: int, shrink: float, sizes: NDArray[np.int64]) -> OwnLooks:
     """Give the rule for arms of the given sizes."""
     return _own_looks(bound, delta / _events(bound, len(sizes)), first, shrink, tuple(sizes.tolist()))
 
 
 @lru_cache(maxsize=256)
-def _own_looks(
-    bound: Bound, delta: float, first: int, shrink: float, sizes: tuple[int, ...]
-) -> OwnLooks:
+def _own_looks(bound: Bound, delta: float, first: int, shrink: float, sizes: tuple[int, ...]) -> OwnLooks:
     coefficients = bound.any_schedule(delta, *schedule(first, np.array(sizes, np.float64)))
     return OwnLooks(
         first, np.arange(len(sizes)), *coefficients, np.ones((1, 2)), bound.adds_in_squares, shrink
