@@ -169,7 +169,7 @@ AUDITED = {
 @pytest.mark.parametrize("solver", [gr.Race(), gr.Betting()], ids=repr)
 @pytest.mark.parametrize("name", AUDITED)
 def test_audit_keeps_the_promise(name, solver):
-    """P(error) <= δ: fails only if the errors' Clopper-Pearson interval, of level 1 - 2e-4, lies above δ."""
+    """P(error) <= δ: fails only if the errors' Clopper-Pearson interval (1 - 2e-4) lies above δ."""
     table = AUDITED[name]
     span = np.triu(table, 1).min() - 0.01, np.triu(table, 1).max() + 0.01
     kernel = gr.ClusterGibbs(pairs_of(table, span), solver)
@@ -202,7 +202,7 @@ def test_audit_does_not_change_the_draws():
 
 
 def test_shrinkage_makes_the_first_look_safer():
-    """Most rewards are equal and a few decide: three equal ones prove nothing, which the paper's σ̂ overlooks."""
+    """Most rewards are about equal and a few decide, which the paper's σ̂ of three rewards overlooks."""
     rng = np.random.default_rng(21)
     table = np.where(rng.random((600, 600)) < 0.04, -20.0, 1.0) + 0.01 * symmetric(600, 0.0, 1.0, 22)
     table = np.triu(table, 1) + np.triu(table, 1).T
@@ -275,7 +275,7 @@ def test_merging_two_halves_of_a_person():
 
 
 def test_annealing_finds_persons():
-    person, table = planted([60, 30, 20, 5, 1], 0.6, 0.8, 30)
+    person, table = planted([60, 30, 20], 0.6, 0.5, 30)
     cooling = gr.Geometric(2.0, 0.7, zero_after=12)
     for solver, keep in ((gr.Race(), "nothing"), (gr.Race(), "pairs"), (None, "sums")):
         kernel = gr.ClusterGibbs(pairs_of(table), solver, keep, annealing=cooling)
@@ -399,4 +399,16 @@ def test_wrong_temperatures_and_generators():
     with pytest.raises(errors.InvalidArgument, match="temperature is -1"):
         kernel.step(np.random.default_rng(0), start(kernel))
     with pytest.raises(errors.InvalidGenerator):
-        kernel.step(0, start(kernel))
+        gr.ClusterGibbs(pairs_of(np.zeros((4, 4)))).step(0, start(kernel))
+    with pytest.raises(errors.InvalidGenerator):
+        kernel.start(0)
+
+
+def test_a_bad_value_between_clusters_that_may_merge_is_named():
+    table = np.where(np.arange(60)[:, None] % 2 == np.arange(60) % 2, 1.0, 0.1)
+    table[4, 31] = table[31, 4] = np.nan
+    halves = gr.Labels((np.arange(60) % 2).astype(np.int32))
+    kernel = gr.ClusterGibbs(pairs_of(table), gr.Race(first=2), annealing=gr.Constant(0.0), merges=True)
+    with pytest.raises(errors.InvalidReward, match=r"log_factor\(4, 31\)"):
+        for seed in range(50):
+            kernel.step(np.random.default_rng(seed), halves)

@@ -51,7 +51,7 @@ class Sums(NamedTuple):
     table: Floats
     column: NDArray[np.int32]  # of each cluster, NONE if it has no column
     free: NDArray[np.int32]  # columns that are not in use
-    count: NDArray[np.int64]  # how many these are
+    unused: NDArray[np.int64]  # how many these are
     line: Floats  # f(i, j) of one mention i with all
 
 
@@ -102,7 +102,7 @@ def others(desk: Desk, s: int, i: int) -> int:
 @part
 def best_known(desk: Desk, source: Source, limit: int, i: int, left_out: int) -> int:
     """Read the clusters of at most `limit` members; give the best of them and of the empty one."""
-    clusters = desk.partition.count[CLUSTERS]
+    clusters = desk.partition.counts[CLUSTERS]
     read_small(desk, source, limit, i, left_out)
     best = clusters
     for s in range(clusters):
@@ -115,7 +115,7 @@ def best_known(desk: Desk, source: Source, limit: int, i: int, left_out: int) ->
 @part
 def value_of(desk: Desk, s: int) -> float:
     """Give the noise plus the sum of a segment that was read whole."""
-    empty = s == desk.partition.count[CLUSTERS]
+    empty = s == desk.partition.counts[CLUSTERS]
     return desk.memo.offset[s] + (0.0 if empty else desk.memo.sums[s])
 
 
@@ -129,7 +129,7 @@ def is_summed(desk: Desk, s: int) -> bool:
 def read_small(desk: Desk, source: Source, limit: int, i: int, left_out: int) -> None:
     """Sum the values of mention `i` with each small cluster, many clusters at a time."""
     partition, memo, batch, filled = desk.partition, desk.memo, desk.batch, 0
-    for s in range(partition.count[CLUSTERS]):
+    for s in range(partition.counts[CLUSTERS]):
         size = others(desk, s, i)
         if is_summed(desk, s):
             memo.sums[s] = desk.sums.table[i, desk.sums.column[partition.ids[s]]]
@@ -137,7 +137,7 @@ def read_small(desk: Desk, source: Source, limit: int, i: int, left_out: int) ->
             memo.sums[s], start = 0.0, partition.starts[s]
             if size == 0:
                 # The mention was alone: its cluster is the empty one.
-                memo.offset[partition.count[CLUSTERS]] = -np.inf
+                memo.offset[partition.counts[CLUSTERS]] = -np.inf
             for k in range(start, start + size):
                 batch.rows[filled], batch.owner[filled] = partition.members[k], s
                 filled += 1
@@ -161,7 +161,7 @@ def add_up(desk: Desk, source: Source, filled: int) -> None:
 def line_up_large(desk: Desk, limit: int, i: int, left_out: int) -> int:
     """Make an arm of each cluster that was not read whole; return how many there are."""
     memo, arms = desk.memo, 0
-    for s in range(desk.partition.count[CLUSTERS]):
+    for s in range(desk.partition.counts[CLUSTERS]):
         size = others(desk, s, i)
         if size > limit and s != left_out and not is_summed(desk, s):
             memo.segments[arms], memo.starts[arms] = s, desk.partition.starts[s]

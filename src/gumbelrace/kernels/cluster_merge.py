@@ -1,8 +1,9 @@
 """Merging whole clusters at the end of a sweep, which moves of single mentions hardly ever do.
 
 For a random member of a cluster the best other cluster is found as in a sweep. The two are merged if
-Σ_{i in A, j in B} f(i, j), plus logistic noise times the temperature, exceeds 0: a race of two arms. Its rows
-are the members of the larger cluster, each with its sum of values with the smaller one.
+Σ_{i in A, j in B} f(i, j), plus logistic noise times the temperature, exceeds 0: a race of two arms. Its
+rows are the members of the larger cluster, each with its sum of values with the smaller one. This finds
+better partitions; it is not a reversible move, and the chain's law is then no longer p.
 """
 
 from typing import Any
@@ -39,7 +40,7 @@ def merge_some(
             other = best_other(rule, gear, source, desk, bits, task, s)
             if source.fault[CODE] != FINE:
                 return
-            if other < desk.partition.count[CLUSTERS] and size_of(desk.partition, other) > 1:
+            if other < desk.partition.counts[CLUSTERS] and size_of(desk.partition, other) > 1:
                 consider(rule, gear, lines, desk, bits, task, s, other)
                 if lines.fault[CODE] != FINE:
                     return
@@ -50,7 +51,7 @@ def merge_some(
 def segment_of(partition: Partition, label: int) -> int:
     """Give the segment of a cluster, -1 if it is no longer in use."""
     s = partition.segment[label]
-    in_use = 0 <= s < partition.count[CLUSTERS] and partition.ids[s] == label
+    in_use = 0 <= s < partition.counts[CLUSTERS] and partition.ids[s] == label
     return s if in_use else -1
 
 
@@ -60,7 +61,7 @@ def best_other(rule: Any, gear: OwnGear, source: Source, desk: Desk, bits: Bits,
     partition = desk.partition
     i = partition.members[partition.starts[s] + below(bits, size_of(partition, s))]
     set_aside(partition, i)
-    for k in range(partition.count[CLUSTERS] + 1):
+    for k in range(partition.counts[CLUSTERS] + 1):
         desk.memo.offset[k] = 0.0
     return choose(rule, gear, source, desk, bits, task.limit, i, s)
 
@@ -79,7 +80,10 @@ def consider(
     else:
         desk.site[FIRST], desk.site[COUNT] = partition.starts[smaller], size_of(partition, smaller)
         merges = is_favoured(rule, gear, lines, desk, bits, task, larger, noise)
-    if merges and lines.fault[CODE] == FINE:
+        if lines.fault[CODE] != FINE:
+            return
+        desk.site[COUNT] = 0
+    if merges:
         merge(desk, partition.ids[larger], partition.ids[smaller])
 
 

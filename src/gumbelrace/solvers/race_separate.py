@@ -6,8 +6,8 @@ The bound on the difference of two *sums* is
 
 the paper prints σ̂ for σ̂², the exponent -1/2, and no sizes. A few near-equal first rewards would give
 σ̂ ≈ 0 and a wrong elimination that no δ controls, so variances are shrunk towards that of all arms:
-σ² = (SS + k σ0²)/(T + k), k = 3 unless `Marginal(shrink=k)` says otherwise; k = 0 is the printed variance. A
-proved bound takes the plain variance, and margins that add.
+σ² = (SS + k σ0²)/(T + k), k = 3 unless `Marginal(shrink=k)` says otherwise; k = 0 is the printed variance.
+A proved bound takes the plain variance, and margins that add.
 """
 
 from functools import lru_cache

@@ -48,7 +48,7 @@ def judge(
 def implements(
     generic: Callable[..., Any], rule: type, makes: bool = False
 ) -> Callable[[Function], Function]:
-    """Make the decorated function what `generic` does for rules of class `rule`; it may make arrays or not."""
+    """Make the decorated function what `generic` does for class `rule`; if it `makes` arrays, say so."""
 
     def register(function: Function) -> Function:
         options = OPTIONS if makes or generic is prepare else PART
