@@ -34,6 +34,7 @@ def test_the_factor_is_timed_and_the_choice_is_said():
     choice = gr.cheapest(pairs_of(np.zeros((1000, 1000)), (0.0, 1.0)), np.random.default_rng(1))
     assert 0.0 < choice.factor_seconds < 1e-3
     assert "keep=" in str(choice)
+    assert isinstance(choice.solver, gr.Exact)
     gr.ClusterGibbs(pairs_of(np.zeros((5, 5))), choice.solver, choice.keep)
 
 

@@ -20,7 +20,7 @@ from gumbelrace.solvers.separate import take_own
 @kernel
 def move(partition, i, target):
     home = set_aside(partition, i)
-    if home != target:
+    if home != target or partition.labels[i] < 0:
         relocate(partition, i, home, target)
 
 

@@ -410,5 +410,4 @@ def test_a_bad_value_between_clusters_that_may_merge_is_named():
     halves = gr.Labels((np.arange(60) % 2).astype(np.int32))
     kernel = gr.ClusterGibbs(pairs_of(table), gr.Race(first=2), annealing=gr.Constant(0.0), merges=True)
     with pytest.raises(errors.InvalidReward, match=r"log_factor\(4, 31\)"):
-        for seed in range(50):
-            kernel.step(np.random.default_rng(seed), halves)
+        chain(kernel, halves, 50, 37)
