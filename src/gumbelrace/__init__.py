@@ -77,6 +77,7 @@ __all__ = [
     "audit",
     "b_normal",
     "best",
+    "cheapest",
     "compiled",
     "data_taylor",
     "derivatives_by_jax",
@@ -103,6 +104,7 @@ _LATER = {
     "gumbelrace.kernels.annealing": ("Constant", "Geometric"),
     "gumbelrace.kernels.base": ("Info", "Kernel"),
     "gumbelrace.kernels.carlin_chib": ("Candidate", "CarlinChib", "ModelChoice"),
+    "gumbelrace.kernels.cluster_cost": ("cheapest",),
     "gumbelrace.kernels.clusters": ("ClusterGibbs",),
     "gumbelrace.kernels.gibbs": ("Gibbs", "Labels"),
     "gumbelrace.kernels.graph": ("GraphGibbs",),
@@ -129,6 +131,7 @@ if TYPE_CHECKING:
     from gumbelrace.kernels.annealing import Constant, Geometric
     from gumbelrace.kernels.base import Info, Kernel
     from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
+    from gumbelrace.kernels.cluster_cost import cheapest
     from gumbelrace.kernels.clusters import ClusterGibbs
     from gumbelrace.kernels.gibbs import Gibbs, Labels
     from gumbelrace.kernels.graph import GraphGibbs

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.jit import Bits, maker, part
+from gumbelrace.kernels.cluster_order import streams_of
 from gumbelrace.kernels.cluster_partition import CLUSTERS, Partition, size_of
 from gumbelrace.population.base import CODE, FINE, Floats, Source, read
 from gumbelrace.population.pair_readers import MENTION
-from gumbelrace.shuffle import Streams
 from gumbelrace.solvers.field import LEADER, LOOKS
 from gumbelrace.solvers.separate import OwnGear, race_own
 
@@ -34,10 +34,6 @@ class Memo(NamedTuple):
     starts: NDArray[np.int64]
     sizes: NDArray[np.int64]
     offsets: Floats
-    cursor: NDArray[np.int64]
-    swaps: NDArray[np.int32]
-    endless: NDArray[np.int64]  # rows are mentions: their numbers have no end of their own
-    order: NDArray[np.int32]  # empty
 
 
 class Batch(NamedTuple):
@@ -55,7 +51,7 @@ class Sums(NamedTuple):
     table: Floats
     column: NDArray[np.int32]  # of each cluster, NONE if it has no column
     free: NDArray[np.int32]  # columns that are not in use
-    count: NDArray[np.int64]  # how many these are
+    unused: NDArray[np.int64]  # how many these are
     line: Floats  # f(i, j) of one mention i with all
 
 
@@ -66,6 +62,7 @@ class Desk(NamedTuple):
     memo: Memo
     batch: Batch
     sums: Sums
+    ordering: Any  # Fresh or Fixed (see `cluster_order`)
     site: NDArray[np.int64]
     tally: NDArray[np.int64]
 
@@ -80,13 +77,19 @@ def choose(
     arms = line_up_large(desk, limit, i, left_out)
     if arms == 0 or source.fault[CODE] != FINE:
         return best
-    memo.sizes[arms], memo.offsets[arms] = 0, value_of(desk, best)
-    race_own(
-        rule, gear, limited(source, arms + 1), streams_of(desk, arms + 1), bits, memo.sizes, memo.offsets
-    )
-    desk.tally[LOOKED] += gear.field.tally[LOOKS]
-    winner = gear.field.tally[LEADER]
+    memo.starts[arms], memo.sizes[arms], memo.offsets[arms] = 0, 0, value_of(desk, best)
+    winner = race(rule, gear, source, desk, bits, arms + 1, i)
     return best if winner == arms else memo.segments[winner]
+
+
+@maker
+def race(rule: Any, gear: OwnGear, source: Source, desk: Desk, bits: Bits, arms: int, i: int) -> int:
+    """Race the arms that are lined up in the memo; return the best."""
+    memo = desk.memo
+    streams = streams_of(desk.ordering, desk.partition, memo.starts[:arms], memo.sizes[:arms], i)
+    race_own(rule, gear, limited(source, arms), streams, bits, memo.sizes, memo.offsets)
+    desk.tally[LOOKED] += gear.field.tally[LOOKS]
+    return gear.field.tally[LEADER]
 
 
 @part
@@ -99,7 +102,7 @@ def others(desk: Desk, s: int, i: int) -> int:
 @part
 def best_known(desk: Desk, source: Source, limit: int, i: int, left_out: int) -> int:
     """Read the clusters of at most `limit` members; give the best of them and of the empty one."""
-    clusters = desk.partition.count[CLUSTERS]
+    clusters = desk.partition.counts[CLUSTERS]
     read_small(desk, source, limit, i, left_out)
     best = clusters
     for s in range(clusters):
@@ -112,7 +115,7 @@ def best_known(desk: Desk, source: Source, limit: int, i: int, left_out: int) ->
 @part
 def value_of(desk: Desk, s: int) -> float:
     """Give the noise plus the sum of a segment that was read whole."""
-    empty = s == desk.partition.count[CLUSTERS]
+    empty = s == desk.partition.counts[CLUSTERS]
     return desk.memo.offset[s] + (0.0 if empty else desk.memo.sums[s])
 
 
@@ -126,7 +129,7 @@ def is_summed(desk: Desk, s: int) -> bool:
 def read_small(desk: Desk, source: Source, limit: int, i: int, left_out: int) -> None:
     """Sum the values of mention `i` with each small cluster, many clusters at a time."""
     partition, memo, batch, filled = desk.partition, desk.memo, desk.batch, 0
-    for s in range(partition.count[CLUSTERS]):
+    for s in range(partition.counts[CLUSTERS]):
         size = others(desk, s, i)
         if is_summed(desk, s):
             memo.sums[s] = desk.sums.table[i, desk.sums.column[partition.ids[s]]]
@@ -134,7 +137,7 @@ def read_small(desk: Desk, source: Source, limit: int, i: int, left_out: int) ->
             memo.sums[s], start = 0.0, partition.starts[s]
             if size == 0:
                 # The mention was alone: its cluster is the empty one.
-                memo.offset[partition.count[CLUSTERS]] = -np.inf
+                memo.offset[partition.counts[CLUSTERS]] = -np.inf
             for k in range(start, start + size):
                 batch.rows[filled], batch.owner[filled] = partition.members[k], s
                 filled += 1
@@ -158,7 +161,7 @@ def add_up(desk: Desk, source: Source, filled: int) -> None:
 def line_up_large(desk: Desk, limit: int, i: int, left_out: int) -> int:
     """Make an arm of each cluster that was not read whole; return how many there are."""
     memo, arms = desk.memo, 0
-    for s in range(desk.partition.count[CLUSTERS]):
+    for s in range(desk.partition.counts[CLUSTERS]):
         size = others(desk, s, i)
         if size > limit and s != left_out and not is_summed(desk, s):
             memo.segments[arms], memo.starts[arms] = s, desk.partition.starts[s]
@@ -182,22 +185,6 @@ def limited(source: Source, arms: int) -> Source:
         source.scan_speed,
         source.fault,
         source.ruled_out,
-    )
-
-
-@maker
-def streams_of(desk: Desk, arms: int) -> Streams:
-    """Give a random order of the members of each arm's cluster."""
-    memo = desk.memo
-    return Streams(
-        1,
-        memo.order,
-        memo.endless,
-        memo.starts,
-        memo.sizes,
-        desk.partition.members,
-        memo.swaps,
-        memo.cursor[:arms],
     )
 
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument, UnknownRange
 from gumbelrace.kernels.cluster_choice import Batch, Desk, Memo
+from gumbelrace.kernels.cluster_order import new_fixed, new_fresh
 from gumbelrace.kernels.cluster_partition import arrange, new_partition
 from gumbelrace.kernels.cluster_sums import (
     add_lines,
@@ -18,10 +19,18 @@ from gumbelrace.kernels.cluster_sums import (
     read_all,
 )
 from gumbelrace.kernels.cluster_sweep import Task
-from gumbelrace.population.base import ARM, CODE, FINE, ROW, Source
-from gumbelrace.population.pair_readers import COUNT, FIRST, MENTION, NOTHING, SQUARE, TRIANGLE, new_store
+from gumbelrace.population.base import CODE, FINE, ROW, Source
+from gumbelrace.population.pair_readers import (
+    COUNT,
+    FIRST,
+    MENTION,
+    NOTHING,
+    SQUARE,
+    TRIANGLE,
+    Fetched,
+    new_store,
+)
 from gumbelrace.population.pairs import Pairs
-from gumbelrace.shuffle import LARGEST
 from gumbelrace.solvers.base import Solver, parts
 from gumbelrace.solvers.betting import Betting
 from gumbelrace.solvers.betting_separate import FIRST_LOOK, OwnWagers
@@ -78,25 +87,21 @@ def rule_for(solver: Solver, size: int, sizes: NDArray[np.int64]) -> Any:
 class Workplace:
     """What one thread works on, and what it keeps from one sweep to the next."""
 
-    def __init__(self, pairs: Pairs, solver: Solver, keep: str) -> None:
-        n = pairs.size
-        self.pairs, self.keep = pairs, keep
+    def __init__(self, pairs: Pairs, solver: Solver, keep: str, fixed: bool) -> None:
+        n, self.pairs, self.keep = pairs.size, pairs, keep
         partition, arms = new_partition(n), n // (1 + first_look(solver, n)) + 2
-        store = new_store(n, STORES[keep])
-        self.fetched = pairs.fetched(partition.members, store)
+        ordering = new_fixed(n, arms, isinstance(solver, Betting)) if fixed else new_fresh(n, arms)
+        self.fetched = pairs.fetched(partition.members, new_store(n, STORES[keep]))
         self.desk = Desk(
             partition,
             _new_memo(n, arms),
             _new_batch(),
             new_sums(n, keep == "sums"),
+            ordering,
             self.fetched.site,
             np.zeros(6, np.int64),
         )
-        low, high = pairs.limits
-        context, fault = self.fetched.packed.words.ctypes.data, np.zeros(3, np.int64)
-        ranges = np.full(arms, low), np.full(arms, high)
-        rest = np.empty((0, 0)), 1.0, fault, np.zeros(arms, np.uint8)
-        self.source = Source(self.fetched.values.address, context, arms, CHUNK, True, *ranges, *rest)
+        self.source = _source(self.fetched, pairs.limits, arms)
         self.lines = self.source._replace(reader=self.fetched.lines.address)
         self.rule = rule_for(solver, n, self.desk.memo.sizes)
         self.task = Task(0.0, first_look(solver, n), False)
@@ -107,7 +112,7 @@ class Workplace:
         """Lay out the clusters of the labels given, and what is kept of them."""
         desk, summed = self.desk, self._summed
         desk.partition.labels[:], desk.tally[:], self.source.fault[:] = labels, 0, 0
-        self.fetched.made[:], self._summed = 0, None
+        self.fetched.made[:], desk.site[COUNT], self._summed = 0, 0, None
         arrange(desk.partition)
         if self.keep == "matrix" and not self._full:
             self._read_all()
@@ -149,10 +154,25 @@ class Workplace:
 
     def check(self) -> None:
         """Raise what went wrong in compiled code, by pair."""
-        code, row, arm = (int(self.source.fault[entry]) for entry in (CODE, ROW, ARM))
+        code, row = (int(self.source.fault[entry]) for entry in (CODE, ROW))
         if code != FINE:
-            self._summed = None
-            self.pairs.blame(code, int(self.desk.site[MENTION]), row)
+            self.pairs.blame(code, self._partner(row), row)
+
+    def _partner(self, row: int) -> int:
+        """Give the mention with which the value of another one went wrong; in a sum, look for it."""
+        mention, first, count = (int(self.desk.site[entry]) for entry in (MENTION, FIRST, COUNT))
+        if count == 0:
+            return mention
+        members, (low, high) = self.desk.partition.members[first : first + count], self.pairs.limits
+        values = self.pairs.values(row, members)
+        return int(members[np.argmax(~((low <= values) & (values <= high)))])
+
+
+def _source(fetched: Fetched, limits: tuple[float, float], arms: int) -> Source:
+    reader, context = fetched.values.address, fetched.packed.words.ctypes.data
+    low, high = np.full(arms, limits[0]), np.full(arms, limits[1])
+    fault, ruled_out = np.zeros(3, np.int64), np.zeros(arms, np.uint8)
+    return Source(reader, context, arms, CHUNK, True, low, high, np.empty((0, 0)), 1.0, fault, ruled_out)
 
 
 def _new_memo(size: int, arms: int) -> Memo:
@@ -163,10 +183,6 @@ def _new_memo(size: int, arms: int) -> Memo:
         np.zeros(arms, np.int64),
         np.zeros(arms, np.int64),
         np.zeros(arms),
-        np.zeros((arms, 3), np.int64),
-        np.zeros(size, np.int32),
-        np.full(arms, LARGEST, np.int64),
-        np.empty(0, np.int32),
     )
 
 

@@ -1,8 +1,9 @@
 """Merging whole clusters at the end of a sweep, which moves of single mentions hardly ever do.
 
 For a random member of a cluster the best other cluster is found as in a sweep. The two are merged if
-Σ_{i in A, j in B} f(i, j), plus logistic noise times the temperature, exceeds 0: a race of two arms. Its rows
-are the members of the larger cluster, each with its sum of values with the smaller one.
+Σ_{i in A, j in B} f(i, j), plus logistic noise times the temperature, exceeds 0: a race of two arms. Its
+rows are the members of the larger cluster, each with its sum of values with the smaller one. This finds
+better partitions; it is not a reversible move, and the chain's law is then no longer p.
 """
 
 from typing import Any
@@ -11,15 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.jit import Bits, below, kernel, maker, part
-from gumbelrace.kernels.cluster_choice import DONE, LOOKED, Desk, choose, is_summed, limited, streams_of
+from gumbelrace.kernels.cluster_choice import DONE, Desk, choose, is_summed, race
 from gumbelrace.kernels.cluster_partition import CLUSTERS, Partition, rearrange, set_aside, size_of
 from gumbelrace.kernels.cluster_sums import close_column
 from gumbelrace.kernels.cluster_sweep import Task
 from gumbelrace.kernels.graph_sweep import gumbel
 from gumbelrace.population.base import CODE, FINE, Source, read
 from gumbelrace.population.pair_readers import COUNT, FIRST
-from gumbelrace.solvers.field import LEADER, LOOKS
-from gumbelrace.solvers.separate import OwnGear, new_own_gear, race_own
+from gumbelrace.solvers.separate import OwnGear, new_own_gear
 
 
 @kernel
@@ -40,7 +40,7 @@ def merge_some(
             other = best_other(rule, gear, source, desk, bits, task, s)
             if source.fault[CODE] != FINE:
                 return
-            if other < desk.partition.count[CLUSTERS] and size_of(desk.partition, other) > 1:
+            if other < desk.partition.counts[CLUSTERS] and size_of(desk.partition, other) > 1:
                 consider(rule, gear, lines, desk, bits, task, s, other)
                 if lines.fault[CODE] != FINE:
                     return
@@ -51,19 +51,17 @@ def merge_some(
 def segment_of(partition: Partition, label: int) -> int:
     """Give the segment of a cluster, -1 if it is no longer in use."""
     s = partition.segment[label]
-    in_use = 0 <= s < partition.count[CLUSTERS] and partition.ids[s] == label
+    in_use = 0 <= s < partition.counts[CLUSTERS] and partition.ids[s] == label
     return s if in_use else -1
 
 
 @maker
-def best_other(
-    rule: Any, gear: OwnGear, source: Source, desk: Desk, bits: Bits, task: Task, s: int
-) -> int:
+def best_other(rule: Any, gear: OwnGear, source: Source, desk: Desk, bits: Bits, task: Task, s: int) -> int:
     """Find the cluster that a random member of segment `s` would choose if it had to leave."""
     partition = desk.partition
     i = partition.members[partition.starts[s] + below(bits, size_of(partition, s))]
     set_aside(partition, i)
-    for k in range(partition.count[CLUSTERS] + 1):
+    for k in range(partition.counts[CLUSTERS] + 1):
         desk.memo.offset[k] = 0.0
     return choose(rule, gear, source, desk, bits, task.limit, i, s)
 
@@ -82,7 +80,10 @@ def consider(
     else:
         desk.site[FIRST], desk.site[COUNT] = partition.starts[smaller], size_of(partition, smaller)
         merges = is_favoured(rule, gear, lines, desk, bits, task, larger, noise)
-    if merges and lines.fault[CODE] == FINE:
+        if lines.fault[CODE] != FINE:
+            return
+        desk.site[COUNT] = 0
+    if merges:
         merge(desk, partition.ids[larger], partition.ids[smaller])
 
 
@@ -108,11 +109,10 @@ def is_favoured(
     low, high = lines.low[0], lines.high[0]
     lines.low[0], lines.high[0] = low * desk.site[COUNT], high * desk.site[COUNT]
     memo.starts[0], memo.sizes[0], memo.offsets[0] = partition.starts[larger], size, noise
-    memo.sizes[1], memo.offsets[1] = 0, 0.0
-    race_own(rule, gear, limited(lines, 2), streams_of(desk, 2), bits, memo.sizes, memo.offsets)
+    memo.starts[1], memo.sizes[1], memo.offsets[1] = 0, 0, 0.0
+    winner = race(rule, gear, lines, desk, bits, 2, partition.members[desk.site[FIRST]])
     lines.low[0], lines.high[0] = low, high
-    desk.tally[LOOKED] += gear.field.tally[LOOKS]
-    return gear.field.tally[LEADER] == 0
+    return winner == 0
 
 
 @part

@@ -1,8 +1,8 @@
 """A partition of mentions into clusters that changes one mention at a time, in compiled code.
 
-The members of all clusters lie in one array, a segment for each cluster, so that random members are read by
-a partial Fisher-Yates shuffle of a segment. A mention that goes to another segment shifts those in between by
-one place: one member of each is moved.
+The members of all clusters lie in one array, a segment for each cluster, so that random members are read
+by a partial Fisher-Yates shuffle of a segment. A mention that goes to another segment shifts those in
+between by one place: one member of each is moved.
 """
 
 from typing import NamedTuple
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from gumbelrace.jit import kernel, part
 
-# Entries of Partition.count
+# Entries of Partition.counts
 CLUSTERS, FREE = 0, 1
 # Label of a mention that is in no cluster yet
 UNPLACED = -1
 
 
 class Partition(NamedTuple):
-    """Clusters of n mentions; segment s holds those of cluster ids[s] (compiled code changes the arrays)."""
+    """Clusters of mentions; segment s holds those of cluster ids[s] (compiled code changes the arrays)."""
 
     labels: NDArray[np.int32]  # the cluster of each mention
     members: NDArray[np.int32]
@@ -28,7 +28,7 @@ class Partition(NamedTuple):
     ids: NDArray[np.int32]
     segment: NDArray[np.int32]  # of each cluster
     free: NDArray[np.int32]  # numbers of clusters that are not in use
-    count: NDArray[np.int64]
+    counts: NDArray[np.int64]
 
 
 def new_partition(size: int) -> Partition:
@@ -67,14 +67,14 @@ def rearrange(partition: Partition) -> None:
     # The lowest number that is free is used first.
     for k in range(free):
         partition.free[k] = partition.free[n - free + k]
-    partition.count[CLUSTERS], partition.count[FREE] = clusters, free
+    partition.counts[CLUSTERS], partition.counts[FREE] = clusters, free
     _fill(partition, start)
 
 
 @part
 def _fill(partition: Partition, placed: int) -> None:
     """Put the members into their segments, whose starts are known."""
-    starts, clusters = partition.starts, partition.count[CLUSTERS]
+    starts, clusters = partition.starts, partition.counts[CLUSTERS]
     for i in range(len(partition.labels)):
         if partition.labels[i] != UNPLACED:
             s = partition.segment[partition.labels[i]]
@@ -102,7 +102,7 @@ def size_of(partition: Partition, s: int) -> int:
 def set_aside(partition: Partition, i: int) -> int:
     """Make a mention the last of its segment; return that, or the number of segments if it has none."""
     if partition.labels[i] == UNPLACED:
-        return partition.count[CLUSTERS]
+        return partition.counts[CLUSTERS]
     s = partition.segment[partition.labels[i]]
     last, place = partition.starts[s + 1] - 1, partition.place[i]
     put(partition, place, partition.members[last])
@@ -113,7 +113,7 @@ def set_aside(partition: Partition, i: int) -> int:
 @part
 def relocate(partition: Partition, i: int, source: int, target: int) -> None:
     """Move a mention, set aside, to another segment; after the last segment is a new cluster."""
-    clusters = partition.count[CLUSTERS]
+    clusters = partition.counts[CLUSTERS]
     if source == clusters:
         partition.starts[clusters] += 1  # there is one more among the members
     # The place that becomes free moves on from segment to segment.
@@ -136,23 +136,23 @@ def relocate(partition: Partition, i: int, source: int, target: int) -> None:
 @part
 def _open(partition: Partition) -> None:
     """Begin a cluster with the last place among the members."""
-    s = partition.count[CLUSTERS]
-    partition.count[FREE] -= 1
-    label = partition.free[partition.count[FREE]]
+    s = partition.counts[CLUSTERS]
+    partition.counts[FREE] -= 1
+    label = partition.free[partition.counts[FREE]]
     partition.ids[s], partition.segment[label] = label, s
     partition.starts[s + 1] = partition.starts[s]
     partition.starts[s] -= 1
-    partition.count[CLUSTERS] = s + 1
+    partition.counts[CLUSTERS] = s + 1
 
 
 @part
 def _close(partition: Partition, s: int) -> None:
     """Forget a segment that is empty."""
-    partition.free[partition.count[FREE]] = partition.ids[s]
-    partition.count[FREE] += 1
-    partition.count[CLUSTERS] -= 1
-    for after in range(s, partition.count[CLUSTERS]):
+    partition.free[partition.counts[FREE]] = partition.ids[s]
+    partition.counts[FREE] += 1
+    partition.counts[CLUSTERS] -= 1
+    for after in range(s, partition.counts[CLUSTERS]):
         label = partition.ids[after + 1]
         partition.ids[after], partition.segment[label] = label, after
         partition.starts[after] = partition.starts[after + 1]
-    partition.starts[partition.count[CLUSTERS]] = partition.starts[partition.count[CLUSTERS] + 1]
+    partition.starts[partition.counts[CLUSTERS]] = partition.starts[partition.counts[CLUSTERS] + 1]

@@ -31,12 +31,12 @@ def enlarged(sums: Sums) -> Sums:
     table = np.zeros((rows, 2 * columns))
     table[:, :columns] = sums.table
     free = np.concatenate([np.arange(columns, 2 * columns), sums.free]).astype(np.int32)
-    return sums._replace(table=table, free=free, count=sums.count + columns)
+    return sums._replace(table=table, free=free, unused=sums.unused + columns)
 
 
 def is_full(sums: Sums) -> bool:
     """Whether there is no room for another cluster (`needs_a_column`, for Python)."""
-    return len(sums.table) > 0 and int(sums.count[0]) == 0
+    return len(sums.table) > 0 and int(sums.unused[0]) == 0
 
 
 @part
@@ -48,7 +48,7 @@ def is_used(sums: Sums) -> bool:
 @part
 def needs_a_column(sums: Sums) -> bool:
     """Whether there is no room for another cluster."""
-    return is_used(sums) and sums.count[0] == 0
+    return is_used(sums) and sums.unused[0] == 0
 
 
 @kernel
@@ -64,9 +64,9 @@ def forget(desk: Desk) -> None:
 def open_columns(desk: Desk) -> None:
     """Give every cluster of two and more that has none a column, as long as there are any."""
     partition, sums = desk.partition, desk.sums
-    for s in range(partition.count[CLUSTERS]):
+    for s in range(partition.counts[CLUSTERS]):
         label = partition.ids[s]
-        if size_of(partition, s) > 1 and sums.column[label] == NONE and sums.count[0] > 0:
+        if size_of(partition, s) > 1 and sums.column[label] == NONE and sums.unused[0] > 0:
             open_column(sums, label)
 
 
@@ -114,8 +114,8 @@ def moved(desk: Desk, source: Source, i: int, before: int) -> None:
 @part
 def open_column(sums: Sums, label: int) -> int:
     """Give a cluster a column of zeros."""
-    sums.count[0] -= 1
-    column = sums.free[sums.count[0]]
+    sums.unused[0] -= 1
+    column = sums.free[sums.unused[0]]
     sums.column[label] = column
     for k in range(len(sums.table)):
         sums.table[k, column] = 0.0
@@ -125,8 +125,8 @@ def open_column(sums: Sums, label: int) -> int:
 @part
 def close_column(sums: Sums, label: int) -> None:
     """Give the column of a cluster back."""
-    sums.free[sums.count[0]] = sums.column[label]
-    sums.count[0] += 1
+    sums.free[sums.unused[0]] = sums.column[label]
+    sums.unused[0] += 1
     sums.column[label] = NONE
 
 

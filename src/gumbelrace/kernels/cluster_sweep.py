@@ -33,9 +33,7 @@ class Task(NamedTuple):
 
 
 @kernel
-def sweep(
-    rule: Any, source: Source, desk: Desk, bits: Bits, task: Task, order: NDArray[np.int64]
-) -> None:
+def sweep(rule: Any, source: Source, desk: Desk, bits: Bits, task: Task, order: NDArray[np.int64]) -> None:
     """Visit the mentions in the order given, as long as there is room for sums."""
     gear = new_own_gear(rule, source)
     for i in order:
@@ -57,7 +55,7 @@ def sweep(
 @part
 def draw_noise(desk: Desk, bits: Bits, temperature: float) -> None:
     """Draw Gumbel noise times the temperature for each cluster and the empty one."""
-    for s in range(desk.partition.count[CLUSTERS] + 1):
+    for s in range(desk.partition.counts[CLUSTERS] + 1):
         desk.memo.offset[s] = gumbel(bits) * temperature if temperature > 0.0 else 0.0
 
 
@@ -65,7 +63,7 @@ def draw_noise(desk: Desk, bits: Bits, temperature: float) -> None:
 def settle(desk: Desk, source: Source, i: int, home: int, chosen: int) -> None:
     """Put a mention into the cluster chosen, and count it."""
     partition = desk.partition
-    placed = partition.starts[partition.count[CLUSTERS]]
+    placed = partition.starts[partition.counts[CLUSTERS]]
     desk.tally[ALL] += placed - (partition.labels[i] != UNPLACED)
     desk.tally[VISITED] += 1
     if chosen != home or partition.labels[i] == UNPLACED:

@@ -27,6 +27,7 @@ from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.kernels.scan import Scan, Systematic
 from gumbelrace.population.pairs import Pairs
 from gumbelrace.solvers.base import Solver, parts
+from gumbelrace.solvers.exact import Exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,21 +43,27 @@ class ClusterGibbs(Kernel[Labels]):
         ``Race(Normal())``. Its δ holds for each mention that is visited.
         ``Race(variance=Marginal(shrink=0))`` has the paper's variance.
     keep : str
-        What is kept of the values: "nothing"; "pairs" (each is computed at most once; 2n² bytes); "sums" (that,
-        and every mention's sum with every cluster of two and more, 8n bytes each; exact); "matrix" (all are
-        computed first; 4n² bytes; exact). All exact ways make the same draws, and so do the raced ones.
+        What is kept of the values: "nothing"; "pairs" (each is computed at most once; 2n² bytes); "sums"
+        (that, and every mention's sum with every cluster of two and more, 8n bytes each; exact); "matrix"
+        (all are computed first; 4n² bytes; exact). All exact ways make the same draws.
     scan, annealing
         As in `Gibbs`. With `Geometric` and a temperature of 0 at the end, the chain searches for the best
         partition.
     merges : bool
         After each sweep, try to merge clusters. This is part of a search: it does not leave p invariant.
+    same_order : bool, optional
+        Whether a mention reads the members of clusters in the same random order in every sweep, so that
+        races ask for the same pairs again, or in a new one. Default: with ``keep="pairs"``. An unlucky
+        order then stays unlucky; how often a choice is wrong is the same.
 
     Notes
     -----
+    A race does not read all of a cluster, and so may overlook a factor of -inf; `Exact` never does.
+
     The state's labels are numbers of clusters, or -1 for mentions that are in none yet and have no factors;
-    they enter when they are first visited. A step's `evaluations` are the factors computed in it, `rewards` those
-    of an exact sweep without merges, n(n-1) once all mentions are placed. What is kept belongs to a thread:
-    each chain of a run keeps its own, and a run that goes on from a checkpoint computes it again.
+    they enter when they are first visited. A step's `evaluations` are the factors computed in it, `rewards`
+    those of an exact sweep without merges, n(n-1) once all mentions are placed. What is kept belongs to a
+    thread: each chain of a run keeps its own, and a run that goes on from a checkpoint computes it again.
 
     Examples
     --------
@@ -80,6 +87,7 @@ class ClusterGibbs(Kernel[Labels]):
     scan: Scan = field(default_factory=Systematic)
     annealing: Annealing = field(default_factory=Constant)
     merges: bool = False
+    same_order: bool | None = None
     _local: threading.local = field(init=False, repr=False, default_factory=threading.local)
 
     tuning: ClassVar[frozenset[str]] = frozenset({"sweep"})
@@ -102,7 +110,7 @@ class ClusterGibbs(Kernel[Labels]):
         return other
 
     def start(self, rng: np.random.Generator, placed: bool = True) -> Labels:
-        """Give every mention a cluster of its own, or none: then they enter one by one in the first sweep."""
+        """Give every mention a cluster of its own, or none: they enter one by one in the first sweep."""
         check_generator(rng)
         n = self.pairs.size
         return Labels(np.arange(n, dtype=np.int32) if placed else np.full(n, UNPLACED, np.int32))
@@ -137,7 +145,9 @@ class ClusterGibbs(Kernel[Labels]):
 
     def _workplace(self) -> Workplace:
         if not hasattr(self._local, "place"):
-            self._local.place = Workplace(self.pairs, self.solver, self.keep)
+            same = self.keep == "pairs" if self.same_order is None else self.same_order
+            same = same and not isinstance(self.solver, Exact)  # which reads all, in whatever order
+            self._local.place = Workplace(self.pairs, self.solver, self.keep, same)
         place: Workplace = self._local.place
         return place
 
@@ -151,7 +161,7 @@ class ClusterGibbs(Kernel[Labels]):
 
     def _merge(self, place: Workplace, rng: np.random.Generator) -> None:
         partition, sources = place.desk.partition, (place.source, place.lines)
-        clusters = partition.ids[: partition.count[CLUSTERS]].copy()
+        clusters = partition.ids[: partition.counts[CLUSTERS]].copy()
         for some in parts(len(clusters), 1):
             merge_some(place.rule, *sources, place.desk, bits_of(rng), place.task, clusters[some])
             place.check()

@@ -47,7 +47,7 @@ def pairs(
     size : int
         Number of mentions, n.
     reward_range : (low, high), optional
-        Numbers with ``low <= log_factor(i, j) <= high`` for every pair. Checked on every value that is read.
+        Numbers with ``low <= log_factor(i, j) <= high`` for every pair. Checked on every value read.
 
     Notes
     -----

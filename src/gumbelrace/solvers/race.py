@@ -280,9 +280,7 @@ class Race(Solver):
         """Give the looks T = first·2^t < N and the bound's coefficients at each."""
         if isinstance(population, SharedPopulation):
             return _looks(self, population.size, population.arms)
-        return own_looks(
-            self.bound, self.delta, self.first_of_own, self.variance.shrink, population.sizes
-        )
+        return own_looks(self.bound, self.delta, self.first_of_own, self.variance.shrink, population.sizes)
 
     @property
     def first_of_own(self) -> int:

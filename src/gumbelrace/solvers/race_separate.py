@@ -6,8 +6,8 @@ The bound on the difference of two *sums* is
 
 the paper prints σ̂ for σ̂², the exponent -1/2, and no sizes. A few near-equal first rewards would give
 σ̂ ≈ 0 and a wrong elimination that no δ controls, so variances are shrunk towards that of all arms:
-σ² = (SS + k σ0²)/(T + k), k = 3 unless `Marginal(shrink=k)` says otherwise; k = 0 is the printed variance. A
-proved bound takes the plain variance, and margins that add.
+σ² = (SS + k σ0²)/(T + k), k = 3 unless `Marginal(shrink=k)` says otherwise; k = 0 is the printed variance.
+A proved bound takes the plain variance, and margins that add.
 """
 
 from functools import lru_cache
@@ -50,17 +50,13 @@ class Margins(NamedTuple):
     margin: Floats
 
 
-def own_looks(
-    bound: Bound, delta: float, first: int, shrink: float, sizes: NDArray[np.int64]
-) -> OwnLooks:
+def own_looks(bound: Bound, delta: float, first: int, shrink: float, sizes: NDArray[np.int64]) -> OwnLooks:
     """Give the rule for arms of the given sizes."""
     return _own_looks(bound, delta / _events(bound, len(sizes)), first, shrink, tuple(sizes.tolist()))
 
 
 @lru_cache(maxsize=256)
-def _own_looks(
-    bound: Bound, delta: float, first: int, shrink: float, sizes: tuple[int, ...]
-) -> OwnLooks:
+def _own_looks(bound: Bound, delta: float, first: int, shrink: float, sizes: tuple[int, ...]) -> OwnLooks:
     coefficients = bound.any_schedule(delta, *schedule(first, np.array(sizes, np.float64)))
     return OwnLooks(
         first, np.arange(len(sizes)), *coefficients, np.ones((1, 2)), bound.adds_in_squares, shrink

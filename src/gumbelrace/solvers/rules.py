@@ -45,11 +45,13 @@ def judge(
     raise NotImplementedError
 
 
-def implements(generic: Callable[..., Any], rule: type) -> Callable[[Function], Function]:
-    """Make the decorated function what `generic` does for rules of class `rule`."""
+def implements(
+    generic: Callable[..., Any], rule: type, makes: bool = False
+) -> Callable[[Function], Function]:
+    """Make the decorated function what `generic` does for class `rule`; if it `makes` arrays, say so."""
 
     def register(function: Function) -> Function:
-        options = OPTIONS if generic is prepare else PART
+        options = OPTIONS if makes or generic is prepare else PART
 
         @overload(generic, jit_options=options, strict=False)
         def choose(of: Any, *rest: Any) -> Callable[..., Any] | None:

@@ -1,6 +1,12 @@
 """The race of arms with rows of their own: arm i has N_i rewards, and sums are compared.
 
-The loop of `engine` with one stream for each arm. Its rules implement, besides ``rules.prepare``,
+The loop of `engine` with one stream for each arm, which are `shuffle.Streams`, or any named tuple that
+implements
+
+- ``take_own(streams, bits, arm, rows, count)``: put the next rows of an arm into `rows`;
+- ``rewind_own(streams)``: end a race.
+
+Its rules implement, besides ``rules.prepare``,
 
 - ``look_size(rule, look, taken, size)``: rows to read of an arm now;
 - ``judge_own(rule, work, source, field, own, sizes)``: flag in `field.out` the arms to drop.
@@ -30,7 +36,7 @@ from gumbelrace.solvers.field import (
 )
 from gumbelrace.solvers.reading import new_block
 from gumbelrace.solvers.results import Results, record
-from gumbelrace.solvers.rules import prepare
+from gumbelrace.solvers.rules import implements, prepare
 
 
 class Own(NamedTuple):
@@ -40,6 +46,20 @@ class Own(NamedTuple):
     squares: Floats
     fresh: NDArray[np.int64]
     block: Floats  # rewards of the last look (its last part, if it is longer)
+
+
+def take_own(streams: Any, bits: Bits, arm: int, rows: NDArray[np.int64], count: int) -> None:
+    """Put the next `count` rows of an arm into `rows`."""
+    raise NotImplementedError
+
+
+def rewind_own(streams: Any) -> None:
+    """End a race: the next one may read any row again."""
+    raise NotImplementedError
+
+
+implements(take_own, Streams)(take_from.py_func)  # type: ignore[attr-defined]
+implements(rewind_own, Streams)(rewind_all.py_func)  # type: ignore[attr-defined]
 
 
 def look_size(rule: Any, look: int, taken: int, size: int) -> int:
@@ -68,7 +88,7 @@ class OwnGear(NamedTuple):
 def solve_separate(
     rule: Any,
     source: Source,
-    streams: Streams,
+    streams: Any,
     bits: Bits,
     sizes: NDArray[np.int64],
     offsets: Floats,
@@ -88,7 +108,7 @@ def race_own(
     rule: Any,
     gear: OwnGear,
     source: Source,
-    streams: Streams,
+    streams: Any,
     bits: Bits,
     sizes: NDArray[np.int64],
     offset: Floats,
@@ -117,7 +137,7 @@ def race_own(
         return
     field.tally[EXHAUSTED] = all_read(field, own, sizes)
     rank_own(field, own, sizes)
-    rewind_all(streams)
+    rewind_own(streams)
 
 
 @maker
@@ -154,7 +174,7 @@ def all_read(field: Field, own: Own, sizes: NDArray[np.int64]) -> bool:
 
 @part
 def look(
-    rule: Any, gear: OwnGear, source: Source, streams: Streams, bits: Bits, sizes: NDArray[np.int64]
+    rule: Any, gear: OwnGear, source: Source, streams: Any, bits: Bits, sizes: NDArray[np.int64]
 ) -> bool:
     """Read more rows of every arm in the race."""
     field, own, rows, one = gear.field, gear.own, gear.rows, gear.one
@@ -165,7 +185,7 @@ def look(
         own.fresh[arm] = left
         while left > 0 and not source.ruled_out[arm]:
             count, one[0] = min(left, source.chunk), arm
-            take_from(streams, bits, arm, rows, count)
+            take_own(streams, bits, arm, rows, count)
             if read(source, rows, count, one, 1, own.block, 0) == 0:
                 return False
             field.tally[EVALUATIONS] += count

@@ -1,0 +1,413 @@
+"""Gibbs sampling of clusters, against enumeration of all partitions and against itself.
+
+Every test of a law has a fixed seed and a false-alarm rate of 1e-4.
+"""
+
+import threading
+
+import numpy as np
+import pytest
+from scipy import stats
+from tests.kernels.laws import tail
+from tests.kernels.mentions import (
+    canonical,
+    chain,
+    energy,
+    pairs_of,
+    partitions,
+    planted,
+    start,
+    symmetric,
+)
+
+import gumbelrace as gr
+from gumbelrace import errors
+from gumbelrace.audit import clopper_pearson
+
+ALARM = 1e-4
+PAPER = gr.Race(variance=gr.Marginal(shrink=0.0))
+EXACT_WAYS = ["nothing", "pairs", "sums", "matrix"]
+# Races of clusters of three and more; at δ = 1e-3 they hardly move the law.
+EARLY = gr.Race(delta=1e-3, first=2)
+WAYS = [
+    *((gr.Exact(), keep) for keep in EXACT_WAYS),
+    (EARLY, "nothing"),
+    (EARLY, "pairs"),
+    (gr.Betting(1e-3), "nothing"),
+    (gr.Betting(1e-3), "pairs"),
+]
+
+
+def law_tail(solver, keep, placed=True, sign=1.0, temperature=1.0, replicates=1500, sweeps=12):
+    """Tail probability of where independent chains are after some sweeps, six mentions each."""
+    table = symmetric(6, 0.25, 0.8, seed=1)
+    all_of_them = partitions(6)
+    p = np.exp([energy(table, labels) / temperature for labels in all_of_them])
+    number = {labels: k for k, labels in enumerate(all_of_them)}
+    factor = pairs_of(sign * table, (-4.0, 4.0))
+    kernel = gr.ClusterGibbs(factor, solver, keep, annealing=gr.Constant(temperature))
+    rng, found = np.random.default_rng(2), []
+    for _ in range(replicates):
+        state = kernel.start(rng, placed=placed)
+        for _ in range(sweeps):
+            state, _ = kernel.step(rng, state)
+        found.append(number[canonical(state.labels)])
+    cells, expected = pooled(np.array(found), p / p.sum(), replicates)
+    return tail(cells, expected, slack=6 * solver.promise.delta)
+
+
+def pooled(cells, p, count, least=8.0):
+    """Count rare cells together."""
+    rare = p * count < least
+    new = np.where(rare, 0, np.cumsum(~rare))
+    return new[cells], np.bincount(new, p)
+
+
+@pytest.mark.parametrize(("solver", "keep"), WAYS, ids=repr)
+def test_partitions_have_the_right_law(solver, keep):
+    assert law_tail(solver, keep) > ALARM
+
+
+def test_mentions_that_enter_one_by_one_have_the_right_law():
+    assert law_tail(gr.Exact(), "nothing", placed=False) > ALARM
+
+
+def test_a_temperature_scales_all_factors():
+    assert law_tail(gr.Exact(), "sums", temperature=2.0) > ALARM
+
+
+@pytest.mark.parametrize("solver", [gr.Exact(), EARLY], ids=repr)
+def test_a_wrong_sign_is_noticed(solver):
+    assert law_tail(solver, "nothing", sign=-1.0) < 1e-12
+
+
+@pytest.mark.parametrize("keep", ["nothing", "pairs"])
+def test_races_of_larger_clusters_keep_the_law(keep):
+    """60 mentions, weak factors: energy and number of clusters of 30 raced and 30 exact chains (Welch)."""
+    table = symmetric(60, 0.02, 0.25, seed=3)
+    means = {}
+    for solver in (gr.Exact(), gr.Race(delta=0.01)):
+        kernel = gr.ClusterGibbs(pairs_of(table), solver, keep)
+        ends = [chain(kernel, start(kernel), 25, seed)[5:] for seed in range(30)]
+        means[solver] = np.array([mean_statistics(table, visited) for visited in ends])
+    for exact, raced in zip(*(values.T for values in means.values()), strict=True):
+        assert stats.ttest_ind(exact, raced, equal_var=False).pvalue > ALARM / 2
+    assert sum(info.evaluations for _, info in ends[0]) < 0.9 * sum(info.rewards for _, info in ends[0])
+
+
+def mean_statistics(table, visited):
+    return np.mean([(energy(table, s.labels), len(set(s.labels.tolist()))) for s, _ in visited], axis=0)
+
+
+def forbidding(n, share, seed):
+    table = symmetric(n, 0.1, 0.6, seed)
+    forbidden = np.triu(np.random.default_rng(seed + 1).random((n, n)) < share, 1)
+    table[forbidden | forbidden.T] = -np.inf
+    return table
+
+
+TABLES = {
+    "noise": symmetric(50, 0.0, 1.0, 4),
+    "planted": planted([30, 15, 4, 1], 0.5, 1.0, 5)[1],
+    "forbidding": forbidding(50, 0.05, 6),
+    "ties": np.sign(symmetric(50, 0.1, 1.0, 7)),
+    "equal": np.full((50, 50), -1.0),
+}
+
+
+@pytest.mark.parametrize("merges", [False, True])
+@pytest.mark.parametrize("placed", [False, True])
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_all_exact_ways_make_the_same_draws(table, placed, merges):
+    cooling = gr.Geometric(2.0, 0.7, zero_after=8)
+    kernels = [
+        gr.ClusterGibbs(pairs_of(table), gr.Exact(), keep, gr.Shuffled(), cooling, merges)
+        for keep in EXACT_WAYS
+    ]
+    first, *others = (chain(kernel, start(kernel, placed), 12, seed=8) for kernel in kernels)
+    for other in others:
+        for (state, info), (twin, _) in zip(first, other, strict=True):
+            assert np.array_equal(state.labels, twin.labels)
+            assert state.sweep == twin.sweep
+            assert 0.0 <= info.acceptance <= 1.0
+
+
+@pytest.mark.parametrize("merges", [False, True])
+@pytest.mark.parametrize("solver", [gr.Race(), gr.Betting(), PAPER], ids=repr)
+@pytest.mark.parametrize("table", [TABLES["planted"], TABLES["ties"]], ids=["planted", "ties"])
+def test_a_race_that_keeps_pairs_is_the_race_that_does_not(table, solver, merges):
+    factor = pairs_of(table, (-8.0, 8.0))
+    plain = gr.ClusterGibbs(factor, solver, merges=merges, same_order=True)
+    keeping = gr.ClusterGibbs(factor, solver, "pairs", merges=merges)
+    total = 0
+    for (state, info), (twin, kept) in zip(
+        chain(plain, start(plain), 10, 9), chain(keeping, start(keeping), 10, 9), strict=True
+    ):
+        assert np.array_equal(state.labels, twin.labels)
+        assert info.looks == kept.looks
+        assert kept.evaluations <= info.evaluations
+        total += kept.evaluations
+    assert total <= 50 * 49 // 2
+
+
+def test_a_hard_constraint_is_never_broken():
+    table = forbidding(40, 0.3, 10)
+    for keep in EXACT_WAYS:
+        kernel = gr.ClusterGibbs(pairs_of(table), gr.Exact(), keep, merges=True)
+        for state, _ in chain(kernel, start(kernel), 6, 11):
+            assert energy(table, state.labels) > -np.inf
+
+
+SKEWED = np.exp(symmetric(400, 0.0, 1.0, 12))
+AUDITED = {
+    "planted": planted([200, 120, 50, 20, 9, 1], 0.4, 1.0, 13)[1],
+    "ties": np.sign(planted([250, 100, 50], 0.6, 1.0, 14)[1]),
+    "skewed": planted([250, 100, 50], 0.6, 0.0, 15)[1] + 0.2 * (SKEWED - SKEWED.mean()),
+}
+
+
+@pytest.mark.parametrize("solver", [gr.Race(), gr.Betting()], ids=repr)
+@pytest.mark.parametrize("name", AUDITED)
+def test_audit_keeps_the_promise(name, solver):
+    """P(error) <= δ: fails only if the errors' Clopper-Pearson interval (1 - 2e-4) lies above δ."""
+    table = AUDITED[name]
+    span = np.triu(table, 1).min() - 0.01, np.triu(table, 1).max() + 0.01
+    kernel = gr.ClusterGibbs(pairs_of(table, span), solver)
+    state, info = chain(kernel, start(kernel, placed=False), 4, 16)[-1]
+    wrong, made = np.sum([kernel.audit(np.random.default_rng(k), state) for k in range(3)], axis=0)
+    assert made == 3 * len(table)
+    assert clopper_pearson(int(wrong), int(made), 1 - 2 * ALARM)[0] <= 0.05
+    assert info.evaluations < 0.8 * info.rewards
+
+
+def test_audit_counts_errors():
+    """Many sums of equal size, and a race that promises next to nothing: it errs, and the audit says so."""
+    kernel = gr.ClusterGibbs(pairs_of(symmetric(300, 0.0, 1.0, 17)), gr.Race(delta=0.9))
+    labels = np.repeat(np.arange(3, dtype=np.int32), 100)
+    assert kernel.audit(np.random.default_rng(18), gr.Labels(labels))[0] > 10
+
+
+@pytest.mark.parametrize("keep", EXACT_WAYS)
+def test_audit_of_exact_finds_nothing(keep):
+    kernel = gr.ClusterGibbs(pairs_of(TABLES["planted"]), gr.Exact(), keep)
+    assert kernel.audit(np.random.default_rng(19), start(kernel)) == (0, 50)
+
+
+def test_audit_does_not_change_the_draws():
+    kernel = gr.ClusterGibbs(pairs_of(AUDITED["planted"]))
+    state = start(kernel, placed=False)
+    plain, _ = kernel._sweep(np.random.default_rng(20), state)
+    audited, _ = kernel._sweep(np.random.default_rng(20), state, audited=True)
+    assert np.array_equal(plain, audited)
+
+
+def test_shrinkage_makes_the_first_look_safer():
+    """Most rewards are about equal and a few decide, which the paper's σ̂ of three rewards overlooks."""
+    rng = np.random.default_rng(21)
+    table = np.where(rng.random((600, 600)) < 0.04, -20.0, 1.0) + 0.01 * symmetric(600, 0.0, 1.0, 22)
+    table = np.triu(table, 1) + np.triu(table, 1).T
+    state = gr.Labels((np.arange(600) % 6).astype(np.int32))
+    wrong = [
+        gr.ClusterGibbs(pairs_of(table), solver).audit(np.random.default_rng(23), state)[0]
+        for solver in (gr.Race(), PAPER)
+    ]
+    assert wrong[0] < wrong[1]
+
+
+def test_evaluations_are_counted():
+    n, table = 50, TABLES["planted"]
+    for keep in EXACT_WAYS:
+        kernel = gr.ClusterGibbs(pairs_of(table), gr.Exact(), keep)
+        for placed in (True, False):
+            visited = chain(kernel.with_solver(gr.Exact()), start(kernel, placed), 3, 24)
+            infos = [info for _, info in visited]
+            first = n * (n - 1) if placed else n * (n - 1) // 2
+            assert [info.rewards for info in infos] == [first, n * (n - 1), n * (n - 1)]
+            all_pairs = [n * (n - 1) // 2, 0, 0]
+            expected = [info.rewards for info in infos] if keep == "nothing" else all_pairs
+            assert [info.evaluations for info in infos] == expected
+
+
+def test_kept_pairs_are_those_evaluated():
+    kernel = gr.ClusterGibbs(pairs_of(AUDITED["planted"]), gr.Race(), "pairs")
+    visited = chain(kernel, start(kernel, placed=False), 3, 25)
+    store = kernel._local.place.fetched.packed.parts[3]
+    assert len(store) == 400 * 399 // 2
+    assert np.isfinite(store).sum() == sum(info.evaluations for _, info in visited)
+    assert np.isfinite(store).mean() < 0.8
+
+
+def test_sums_have_room_for_clusters_of_two_and_more():
+    """From clusters of one each, sums need no n² doubles; and more clusters make more room."""
+    person, table = planted([2] * 150, 4.0, 0.5, 26)
+    kernel = gr.ClusterGibbs(pairs_of(table), keep="sums", annealing=gr.Constant(0.0))
+    state, _ = chain(kernel, start(kernel), 3, 27)[-1]
+    assert canonical(state.labels) == canonical(person)
+    assert kernel._local.place.desk.sums.table.shape == (300, 256)
+    labels = kernel._local.place.desk.partition.labels
+    column = kernel._local.place.desk.sums.column[labels]
+    same = np.where(labels[:, None] == labels, table - np.diag(np.diag(table)), 0.0).sum(axis=1)
+    found = kernel._local.place.desk.sums.table[np.arange(300), column]
+    np.testing.assert_allclose(found, same, atol=1e-5)
+
+
+def test_sums_follow_a_state_from_elsewhere():
+    kernel = gr.ClusterGibbs(pairs_of(TABLES["planted"]), keep="sums")
+    exact = gr.ClusterGibbs(pairs_of(TABLES["planted"]), gr.Exact())
+    for seed in range(4):
+        labels = np.random.default_rng(seed).integers(-1, 5, 50).astype(np.int64)
+        one, other = (k.step(np.random.default_rng(seed), gr.Labels(labels))[0] for k in (kernel, exact))
+        assert np.array_equal(one.labels, other.labels)
+        assert one.labels.dtype == np.int64
+
+
+def test_merging_two_halves_of_a_person():
+    """Single mentions do not leave their half, for the other one is no larger."""
+    table = planted([80], 0.5, 0.3, 28)[1]
+    halves = gr.Labels((np.arange(80) % 2).astype(np.int32))
+    apart = np.where(halves.labels[:, None] == halves.labels, 1.0, -1.0) * abs(table)
+    for keep, solver in (("nothing", gr.Race()), ("pairs", gr.Race()), ("sums", None), ("matrix", None)):
+        for values, clusters in ((table, 1), (apart, 2)):
+            options = {"annealing": gr.Constant(0.0), "merges": True}
+            kernel = gr.ClusterGibbs(pairs_of(values), solver, keep, **options)
+            state, _ = kernel.step(np.random.default_rng(29), halves)
+            assert len(set(state.labels.tolist())) == clusters
+
+
+def test_annealing_finds_persons():
+    person, table = planted([60, 30, 20], 0.6, 0.5, 30)
+    cooling = gr.Geometric(2.0, 0.7, zero_after=12)
+    for solver, keep in ((gr.Race(), "nothing"), (gr.Race(), "pairs"), (None, "sums")):
+        kernel = gr.ClusterGibbs(pairs_of(table), solver, keep, annealing=cooling)
+        state, info = chain(kernel, start(kernel, placed=False), 15, 31)[-1]
+        assert canonical(state.labels) == canonical(person)
+        assert info.acceptance == 0.0
+
+
+@pytest.mark.parametrize(
+    ("solver", "keep"), [(gr.Race(), "pairs"), (gr.Betting(), "nothing"), (None, "sums")]
+)
+def test_a_run_goes_on_from_a_checkpoint(tmp_path, solver, keep):
+    factor = pairs_of(AUDITED["planted"], (-8.0, 8.0))
+
+    def run(steps, **options):
+        kernel = gr.ClusterGibbs(factor, solver, keep, scan=gr.Shuffled(), merges=True)
+        rng = np.random.default_rng(32)
+        return gr.run(kernel, start(kernel, placed=False), steps, rng, progress=False, **options)
+
+    run(2, checkpoint=tmp_path / "run")
+    resumed = run(4, checkpoint=tmp_path / "run")
+    assert np.array_equal(resumed["labels"], run(4)["labels"])
+
+
+def test_threads_share_a_kernel():
+    kernel = gr.ClusterGibbs(pairs_of(TABLES["planted"]), gr.Race(), "pairs")
+    found = {}
+
+    def run(seed):
+        found[seed] = chain(kernel, start(kernel), 20, seed)
+
+    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for seed, visited in found.items():
+        alone = chain(kernel.with_solver(gr.Race()), start(kernel), 20, seed)
+        for (state, info), (twin, counted) in zip(visited, alone, strict=True):
+            assert np.array_equal(state.labels, twin.labels)
+            assert info == counted
+
+
+def test_a_step_changes_no_state():
+    kernel = gr.ClusterGibbs(pairs_of(TABLES["planted"]))
+    state = start(kernel)
+    after, info = kernel.step(np.random.default_rng(33), state)
+    assert np.array_equal(state.labels, np.arange(50))
+    assert info.acceptance > 0.0
+    assert (state.sweep, after.sweep) == (0, 1)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("keep", EXACT_WAYS)
+def test_few_mentions(n, keep):
+    kernel = gr.ClusterGibbs(pairs_of(np.ones((n, n))), gr.Exact(), keep, merges=True)
+    for placed in (True, False):
+        state, info = chain(kernel, start(kernel, placed), 3, 34)[-1]
+        assert state.labels.shape == (n,)
+        assert info.rewards == n * (n - 1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "error", "words"),
+    [
+        (np.zeros(3, np.int32), errors.ShapeMismatch, "shape"),
+        (np.zeros(4), errors.InvalidArgument, "integers"),
+        (np.zeros(4, np.uint8), errors.InvalidArgument, "signed"),
+        (np.array([0, 1, 2, 4]), errors.InvalidArgument, "0...3"),
+        (np.array([0, 1, 2, -2]), errors.InvalidArgument, "not placed"),
+    ],
+)
+def test_wrong_states(labels, error, words):
+    kernel = gr.ClusterGibbs(pairs_of(np.zeros((4, 4))))
+    with pytest.raises(error, match=words):
+        kernel.step(np.random.default_rng(0), gr.Labels(labels))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"pairs": np.zeros((4, 4))}, errors.InvalidArgument, "gumbelrace.pairs"),
+        ({"keep": "all"}, errors.InvalidArgument, "'matrix'"),
+        ({"keep": "sums", "solver": gr.Race()}, errors.InvalidArgument, "Exact"),
+        ({"solver": gr.LilUCB()}, errors.InvalidArgument, "solver"),
+        ({"solver": gr.Betting()}, errors.UnknownRange, "reward_range"),
+        ({"solver": gr.Race(gr.Serfling())}, errors.UnknownRange, "reward_range"),
+    ],
+)
+def test_what_is_wrong_is_said(options, error, words):
+    with pytest.raises(error, match=words):
+        gr.ClusterGibbs(**{"pairs": pairs_of(np.zeros((4, 4))), **options})
+
+
+def test_default_solvers():
+    assert isinstance(gr.ClusterGibbs(pairs_of(np.zeros((4, 4)))).solver, gr.Race)
+    assert isinstance(gr.ClusterGibbs(pairs_of(np.zeros((4, 4)), (0.0, 1.0))).solver, gr.Betting)
+    assert isinstance(gr.ClusterGibbs(pairs_of(np.zeros((4, 4))), keep="matrix").solver, gr.Exact)
+
+
+def test_serfling_races():
+    kernel = gr.ClusterGibbs(pairs_of(AUDITED["planted"], (-8.0, 8.0)), gr.Race(gr.Serfling()))
+    state = start(kernel, placed=False)
+    assert kernel.audit(np.random.default_rng(35), state) == (0, 400)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 9.0])
+@pytest.mark.parametrize("keep", EXACT_WAYS)
+def test_bad_values_are_named_by_pair(value, keep):
+    table = np.zeros((6, 6))
+    table[2, 4] = table[4, 2] = value
+    kernel = gr.ClusterGibbs(pairs_of(table, (-8.0, 8.0)), gr.Exact(), keep)
+    error = errors.RewardOutOfRange if value == 9.0 else errors.InvalidReward
+    for _ in range(2):
+        with pytest.raises(error, match=r"log_factor\(2, 4\)"):
+            kernel.step(np.random.default_rng(36), start(kernel))
+
+
+def test_wrong_temperatures_and_generators():
+    kernel = gr.ClusterGibbs(pairs_of(np.zeros((4, 4))), annealing=lambda sweep: -1.0)
+    with pytest.raises(errors.InvalidArgument, match="temperature is -1"):
+        kernel.step(np.random.default_rng(0), start(kernel))
+    with pytest.raises(errors.InvalidGenerator):
+        gr.ClusterGibbs(pairs_of(np.zeros((4, 4)))).step(0, start(kernel))
+    with pytest.raises(errors.InvalidGenerator):
+        kernel.start(0)
+
+
+def test_a_bad_value_between_clusters_that_may_merge_is_named():
+    table = np.where(np.arange(60)[:, None] % 2 == np.arange(60) % 2, 1.0, 0.1)
+    table[4, 31] = table[31, 4] = np.nan
+    halves = gr.Labels((np.arange(60) % 2).astype(np.int32))
+    kernel = gr.ClusterGibbs(pairs_of(table), gr.Race(first=2), annealing=gr.Constant(0.0), merges=True)
+    with pytest.raises(errors.InvalidReward, match=r"log_factor\(4, 31\)"):
+        chain(kernel, halves, 50, 37)

@@ -1,0 +1,101 @@
+"""Symmetric factors of pairs: what is rounded, what is refused, what is kept."""
+
+import numba
+import numpy as np
+import pytest
+from tests.kernels.mentions import looked_up, pairs_of, symmetric
+
+import gumbelrace as gr
+from gumbelrace import errors
+from gumbelrace.population.pair_readers import FINEST, NOTHING, SQUARE, TRIANGLE, new_store
+
+
+def test_values_are_symmetric_and_rounded():
+    table = symmetric(30, 0.0, 3.0, 1)
+    i, j = np.triu_indices(30, 1)
+    values = pairs_of(table).values(i, j)
+    assert np.array_equal(values, pairs_of(table).values(j, i))
+    assert np.all(values / FINEST == np.rint(values / FINEST))
+    assert np.array_equal(values, values.astype(np.float32))
+    np.testing.assert_allclose(values, table[i, j], rtol=1e-7, atol=FINEST)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_sums_do_not_depend_on_their_order(scale):
+    rng = np.random.default_rng(2)
+    values = pairs_of(symmetric(400, 0.3 * scale, scale, 3)).values(*np.triu_indices(400, 1))
+    totals = {sum(rng.permutation(values).tolist()) for _ in range(5)}
+    assert len(totals) == 1
+    raw = symmetric(400, 0.3 * scale, scale, 3)[np.triu_indices(400, 1)]
+    assert len({sum(rng.permutation(raw).tolist()) for _ in range(5)}) > 1
+
+
+def test_what_is_very_low_is_impossible():
+    table = np.array([[0.0, -1e30], [-1e30, 0.0]])
+    assert pairs_of(table).values(0, 1) == -np.inf
+    assert pairs_of(-table / 1e25).values(0, 1) == 1e5
+
+
+def test_a_range_allows_its_ends():
+    low, high = pairs_of(np.full((3, 3), 0.7), (0.7, 0.7)).limits
+    assert low <= pairs_of(np.full((3, 3), 0.7)).values(0, 1) <= high
+    assert high - low < 1e-5
+
+
+def test_stores_have_a_place_for_each_pair():
+    assert [len(new_store(5, kind)) for kind in (NOTHING, TRIANGLE, SQUARE)] == [0, 10, 25]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ((lambda i, j: 0.0, (), 3), errors.InvalidArgument, "njit"),
+        ((looked_up, np.zeros((3, 3)), 3), errors.InvalidArgument, "tuple"),
+        ((looked_up, ("table",), 3), errors.InvalidArgument, r"data\[0\]"),
+        ((looked_up, (np.zeros((3, 3)),), 0), errors.InvalidArgument, "size"),
+        ((looked_up, (np.zeros((3, 3)),), 2**31), errors.InvalidArgument, "at most"),
+        ((looked_up, (np.zeros((3, 3)),), 3, (1.0, 0.0)), errors.InvalidArgument, "reward_range"),
+        ((looked_up, (np.zeros((3, 3)),), 3, (1.0,)), errors.ShapeMismatch, "reward_range"),
+    ],
+)
+def test_what_is_wrong_is_said(arguments, error, words):
+    with pytest.raises(error, match=words):
+        gr.pairs(*arguments)
+
+
+@pytest.mark.parametrize(("i", "j"), [(0, 0), (0, 3), (-1, 1)])
+def test_pairs_that_are_none(i, j):
+    with pytest.raises(errors.ShapeMismatch):
+        pairs_of(np.zeros((3, 3))).values(i, j)
+
+
+def test_what_numba_cannot_compile_is_said():
+    @numba.njit
+    def wants_more(i, j, table, other):
+        return table[i, j]
+
+    factor = gr.pairs(wants_more, (np.zeros((3, 3)),), 3)
+    with pytest.raises(errors.InvalidArgument, match="with 1 items of data"):
+        factor.values(0, 1)
+    with pytest.raises(errors.InvalidArgument, match="with 1 items of data"):
+        gr.ClusterGibbs(factor, gr.Exact()).step(np.random.default_rng(0), gr.Labels(np.arange(3)))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_failing_factor_is_an_error(capfd):
+    @numba.njit
+    def fails(i, j):
+        if i == 1:
+            raise ValueError("no")
+        return 0.0
+
+    kernel = gr.ClusterGibbs(gr.pairs(fails, (), 3), gr.Exact())
+    with pytest.raises(errors.FactorFailed, match="log_factor"):
+        kernel.step(np.random.default_rng(1), gr.Labels(np.arange(3)))
+    capfd.readouterr()
+
+
+def test_a_value_too_large_to_add_up_is_named():
+    kernel = gr.ClusterGibbs(pairs_of(np.full((3, 3), 1e12)), gr.Exact())
+    with pytest.raises(errors.RewardOutOfRange, match=r"log_factor\(0, 1\) exceeds"):
+        kernel.step(np.random.default_rng(1), gr.Labels(np.arange(3)))
