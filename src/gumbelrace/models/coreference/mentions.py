@@ -1,0 +1,186 @@
+"""Mentions of authors: columns of text, parsed once into integers."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.models.coreference.names import Name, parse_name, words
+from gumbelrace.models.coreference.tokens import Floats, Indices, TokenSets, token_sets
+
+COLUMNS = (
+    "author", "coauthors", "title", "venue", "year", "affiliation", "city", "country", "cpc", "block", "label",
+)  # fmt: skip
+# Sets of tokens that two mentions may share, in this order everywhere.
+FIELDS = ("coauthors", "title", "venue", "place", "cpc")
+MISSING = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Mentions:
+    """Mentions of authors, parsed. See `mentions`, which makes them.
+
+    Attributes
+    ----------
+    names : tuple of Name
+        The distinct names.
+    name : ndarray of shape (n,)
+        Which of `names` each mention has.
+    sets : tuple of TokenSets
+        One for each of `FIELDS`.
+    year : ndarray of shape (n,)
+        Years, NaN where missing.
+    country, label : ndarray of shape (n,)
+        Numbers of countries and of true persons, -1 where missing.
+    block : ndarray of shape (n,)
+        Number of each mention's block. Mentions of different blocks are different persons.
+    block_names : tuple of str
+        Names of the blocks, sorted.
+    """
+
+    names: tuple[Name, ...]
+    name: Indices
+    sets: tuple[TokenSets, ...]
+    year: Floats
+    country: Indices
+    label: Indices
+    block: Indices
+    block_names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    @functools.cached_property
+    def lengths(self) -> Floats:
+        """Euclidean length of each mention's vector of weights, in each of `FIELDS`."""
+        return np.column_stack([one.lengths() for one in self.sets])
+
+    def rows_by_block(self) -> list[Indices]:
+        """Rows of each block, in the order of `block_names`."""
+        order = np.argsort(self.block, kind="stable")
+        ends = np.cumsum(np.bincount(self.block, minlength=len(self.block_names)))
+        return np.split(order, ends[:-1])
+
+
+def mentions(columns: Mapping[str, Sequence[str]]) -> Mentions:
+    """Parse mentions of authors.
+
+    Parameters
+    ----------
+    columns : mapping from name to texts
+        One text for each mention, "" where it is missing. `author` must be there. The others are optional:
+        `coauthors` and `cpc` (any codes or keywords) with ";" in between, `title`, `venue` (or a company),
+        `year`, `affiliation`, `city`, `country`, `block` (mentions of different blocks are different persons;
+        by default family name and first initial), and `label` (the true person).
+
+    Returns
+    -------
+    Mentions
+
+    Examples
+    --------
+    >>> found = mentions({"author": ["Wei Li", "Li, W.", "José Cruz"], "year": ["1999", "", "2001"]})
+    >>> found.block_names, found.block, found.year
+    (('cruz j', 'li w'), array([1, 1, 0]), array([1999.,   nan, 2001.]))
+    """
+    _check(columns)
+    size = len(columns["author"])
+    empty = [""] * size
+    name, names = _numbered(columns["author"], parse_name)
+    blocks = columns.get("block") or [names[number].key for number in name]
+    block_names, block = np.unique(np.asarray(blocks, dtype=object), return_inverse=True)
+    return Mentions(
+        names=names,
+        name=name,
+        sets=_sets(columns, empty),
+        year=_years(columns.get("year", empty)),
+        country=_labels(columns.get("country", empty)),
+        label=_labels(columns.get("label", empty)),
+        block=block.astype(np.int64),
+        block_names=tuple(map(str, block_names)),
+    )
+
+
+def _check(columns: Mapping[str, Sequence[str]]) -> None:
+    unknown = sorted(set(columns) - set(COLUMNS))
+    if unknown:
+        raise InvalidArgument(f"there is no column {unknown[0]!r}; the columns are {', '.join(COLUMNS)}")
+    if "author" not in columns:
+        raise InvalidArgument("there is no column 'author'; give the names of the authors")
+    size = len(columns["author"])
+    for column, texts in columns.items():
+        if len(texts) != size:
+            raise ShapeMismatch(
+                f"column {column!r} has {len(texts)} texts and 'author' has {size}; give one a mention"
+            )
+    if size == 0:
+        raise InvalidArgument("there are no mentions; give at least one")
+
+
+def _numbered(texts: Sequence[str], parse: Callable[[str], Any]) -> tuple[Indices, tuple[Any, ...]]:
+    """Number what distinct texts are parsed into, each text parsed once."""
+    parsed = {text: parse(text) for text in set(texts)}
+    numbers: dict[Any, int] = {}
+    index = [numbers.setdefault(parsed[text], len(numbers)) for text in texts]
+    return np.array(index, np.int64), tuple(numbers)
+
+
+def _sets(columns: Mapping[str, Sequence[str]], empty: Sequence[str]) -> tuple[TokenSets, ...]:
+    def column(name: str) -> Sequence[str]:
+        return columns.get(name, empty)
+
+    person = _Cached(_person)
+    lists = _Cached(words)
+    cpc = [[code.strip().lower() for code in text.split(";") if code.strip()] for text in column("cpc")]
+    return (
+        token_sets([person(one) for one in text.split(";") if one.strip()] for text in column("coauthors")),
+        token_sets(map(words, column("title"))),
+        token_sets(map(lists, column("venue"))),
+        token_sets(lists(a) + lists(b) for a, b in zip(column("affiliation"), column("city"), strict=True)),
+        token_sets(cpc, least=0.0),
+    )
+
+
+class _Cached(dict[str, Any]):
+    """A function of texts that are often equal."""
+
+    def __init__(self, function: Callable[[str], Any]) -> None:
+        self._function = function
+
+    def __call__(self, text: str) -> Any:
+        if text not in self:
+            self[text] = self._function(text)
+        return self[text]
+
+
+def _person(text: str) -> str:
+    name = parse_name(text)
+    return f"{name.given} {name.family}"
+
+
+def _years(texts: Sequence[str]) -> Floats:
+    def year(text: str) -> float:
+        try:
+            return float(text) if text.strip() else np.nan
+        except ValueError:
+            raise InvalidArgument(f"{text!r} is no year; write 1999, or nothing if it is missing") from None
+
+    known = _Cached(year)
+    years = np.array([known(text) for text in texts], np.float64)
+    return np.where(np.isfinite(years), years, np.nan)
+
+
+def _labels(texts: Sequence[str]) -> Indices:
+    numbers: dict[str, int] = {}
+    stripped = [text.strip() for text in texts]
+    index = [numbers.setdefault(text, len(numbers)) if text else MISSING for text in stripped]
+    return np.array(index, np.int64)
+
+
+def labelled(mentions: Mentions) -> NDArray[np.bool_]:
+    """Whether each mention's true person is known."""
+    return mentions.label != MISSING
