@@ -26,9 +26,9 @@ def read_mentions(path: str | Path, columns: Mapping[str, str] | None = None) ->
     path : str or Path
         A file that ends in .csv, .csv.gz or .parquet; CSV is UTF-8 with commas.
     columns : mapping from str to str, optional
-        What to read from a column with another name: ``{"author": "inventor", "label": "person"}``. The keys
-        are `mention_id` and the columns that `models.coreference.mentions` takes. Those that are not
-        mentioned are read from the column of that name, if there is one; ``{"block": ""}`` reads none.
+        What to read from a column with another name, for example ``{"author": "inventor"}``. The keys are
+        `mention_id` and the columns that `models.coreference.mentions` takes. Those that are not among them
+        are read from the column of that name, if there is one; ``{"block": ""}`` reads none.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def _chosen(found: list[str], given: Mapping[str, str], path: str | Path) -> dic
     chosen = {name: column for name, column in {**own, **given}.items() if column}
     if "author" not in chosen:
         raise InvalidArgument(
-            f"{path} has no column 'author'; its columns are {', '.join(found) or 'none'}: say which holds the names"
+            f"{path} has no column 'author'; say which has the names: {', '.join(found) or 'it has none'}"
         )
     return chosen
 
@@ -77,8 +77,8 @@ def _check_ids(ids: list[str], path: str | Path) -> None:
     for row, one in enumerate(ids):
         if one in seen:
             raise InvalidArgument(
-                f"{path}: row {row} (counted from 0) has the identifier {one!r} of an earlier row; mend it, "
-                "or name another column of identifiers"
+                f"{path}: row {row} (counted from 0) has the identifier {one!r} of an earlier row; "
+                "mend it, or name another column of identifiers"
             )
         seen.add(one)
 

@@ -1,4 +1,4 @@
-"""Author coreference: mentions of authors, the pairwise factor of two of them, and how to judge clusters."""
+"""Author coreference: mentions of authors, the pairwise factor, and how to judge clusters."""
 
 from gumbelrace.models.coreference.bcubed import BCubed, bcubed
 from gumbelrace.models.coreference.block import Block, block_of, blocks

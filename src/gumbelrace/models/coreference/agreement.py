@@ -31,8 +31,8 @@ def agreement(names: Sequence[Name]) -> Codes:
     Returns
     -------
     ndarray of shape (m, m)
-        ``given + 5 * (middle + 4 * (family + 3 * suffix))``, each a place in `GIVEN`, `MIDDLE`, `FAMILY` and
-        `SUFFIX`.
+        ``given + 5 * (middle + 4 * (family + 3 * suffix))``, each a place in `GIVEN`, `MIDDLE`, `FAMILY`
+        and `SUFFIX`.
 
     Examples
     --------
@@ -64,7 +64,8 @@ def _spread(texts: list[str], classes: Any) -> Codes:
 
 def _equal(texts: list[str]) -> NDArray[np.bool_]:
     place = np.unique(np.array(texts, dtype=object), return_inverse=True)[1]
-    return place[:, None] == place
+    same: NDArray[np.bool_] = place[:, None] == place
+    return same
 
 
 def _given(texts: list[str]) -> NDArray[Any]:

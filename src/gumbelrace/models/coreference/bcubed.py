@@ -73,7 +73,7 @@ def _checked(truth: ArrayLike, clusters: ArrayLike) -> tuple[NDArray[Any], NDArr
         raise ShapeMismatch(f"truth has shape {persons.shape}, clusters {found.shape}; both must be (n,)")
     if persons.dtype.kind not in "iu" or found.dtype.kind not in "iu":
         raise InvalidArgument(
-            f"truth is {persons.dtype} and clusters are {found.dtype}; give integers, -1 for unknown persons"
+            f"truth is {persons.dtype} and clusters are {found.dtype}; give integers, -1 if unknown"
         )
     if not (persons != MISSING).any():
         raise InvalidArgument("no mention has a true person; B³ needs labels")

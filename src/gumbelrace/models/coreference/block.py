@@ -112,14 +112,15 @@ def _chosen(sets: TokenSets, rows: Indices) -> _Entries:
 
 
 def _shared(fields: list[_Entries], size: int) -> tuple[Integers, Integers, NDArray[np.float32], Integers]:
-    """Number the tokens that two or more mentions have, field after field, and sort them by mention."""
-    rows, tokens, squares = [], [], []
+    """Give numbers to tokens of two or more mentions, field after field, and sort them by mention."""
+    rows, tokens = [], []
+    squares: list[Floats] = []
     for field in fields:
         used, number, count = np.unique(field.token, return_inverse=True, return_counts=True)
         often = count > 1
         kept = often[number]
         rows.append(field.row[kept])
-        tokens.append((np.cumsum(often) - 1)[number[kept]] + sum(map(len, squares)))
+        tokens.append((np.cumsum(often) - 1)[number[kept]] + sum(len(part) for part in squares))
         squares.append(field.weights[used[often]] ** 2)
     row, token = np.concatenate(rows), np.concatenate(tokens)
     order = np.lexsort((token, row))

@@ -3,11 +3,11 @@
 The features of a pair of mentions are
 
 - bias: 1;
-- given, middle, family, suffix: 1 for the class of agreement of that part of the names (`agreement`); the class
-  that is not listed has no weight of its own;
-- coauthors, title, venue, place, cpc: with s the sum of squared token weights (IDF) that the two have in common,
-  *shared* = s / (1 + s), *cosine* = s over the product of the lengths of their vectors, and *unknown* = 1 if
-  either has no tokens;
+- given, middle, family, suffix: 1 for the class of agreement of that part of the names (`agreement`); the
+  first class of each has no weight of its own;
+- coauthors, title, venue, place, cpc: with s the sum of squared weights (IDF) of the tokens that both have,
+  *shared* = s / (1 + s), *cosine* = s over the product of the lengths of their vectors, and *unknown* = 1
+  if either has no tokens;
 - year: *apart* = years between them / 10, at most 2, and *unknown*;
 - country: *different* and *unknown*.
 """
@@ -16,12 +16,11 @@ from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from gumbelrace.jit import part
 from gumbelrace.models.coreference.agreement import FAMILY, GIVEN, MIDDLE, SUFFIX
 from gumbelrace.models.coreference.mentions import FIELDS
-from gumbelrace.models.coreference.tokens import Floats
+from gumbelrace.models.coreference.tokens import Floats, Indices
 
 _PARTS = {"given": GIVEN, "middle": MIDDLE, "family": FAMILY, "suffix": SUFFIX}
 NAME_FEATURES = ("bias", *(f"{part}_{one}" for part, classes in _PARTS.items() for one in classes[1:]))
@@ -36,7 +35,7 @@ FEATURES = (*NAME_FEATURES, *PAIR_FEATURES)
 LONGEST = 20.0  # years apart that count
 
 
-def name_table() -> NDArray[np.float64]:
+def name_table() -> Floats:
     """Features of each class of names: an array of shape (classes, name features)."""
     sizes = [len(classes) for classes in _PARTS.values()]
     digits = np.stack(np.unravel_index(np.arange(np.prod(sizes)), sizes, order="F"))
@@ -72,7 +71,9 @@ def _abroad(country: int, other: int, weights: Any) -> float:
 
 
 @part
-def linear(i, j, name, codes, starts, tokens, squares, ends, inverse, year, country, name_weights, weights):  # type: ignore[no-untyped-def]
+def linear(  # type: ignore[no-untyped-def]
+    i, j, name, codes, starts, tokens, squares, ends, inverse, year, country, name_weights, weights
+):
     """Give θ·features of mentions i and j: the arrays of a `Block`, θ as `split` gives it."""
     coauthors = title = venue = place = cpc = 0.0
     a, b = starts[i], starts[j]
@@ -104,7 +105,7 @@ def linear(i, j, name, codes, starts, tokens, squares, ends, inverse, year, coun
 
 
 @numba.njit
-def log_factor(
+def log_factor(  # type: ignore[no-untyped-def]
     i,
     j,
     name,
@@ -120,38 +121,23 @@ def log_factor(
     weights,
     cap,
     leak,
-):  # type: ignore[no-untyped-def]
+):
     """Give the shaped factor: at most `cap`, and softened below 0."""
-    x = linear(
+    x = linear(  # type: ignore[no-untyped-call]
         i, j, name, codes, starts, tokens, squares, ends, inverse, year, country, name_weights, weights
     )
     return min(x, cap) if x > 0.0 else leak * max(x, -cap)
 
 
 @numba.njit(nogil=True)
-def _rows(i, j, data, name_weights, weights):  # type: ignore[no-untyped-def]
-    out = np.empty(len(i))
-    name, codes, starts, tokens, squares, ends, inverse, year, country = data
+def _many(i, j, data):  # type: ignore[no-untyped-def]
+    found = np.empty(len(i))
     for k in range(len(i)):
-        out[k] = linear(
-            i[k],
-            j[k],
-            name,
-            codes,
-            starts,
-            tokens,
-            squares,
-            ends,
-            inverse,
-            year,
-            country,
-            name_weights,
-            weights,
-        )
-    return out
+        found[k] = linear(i[k], j[k], *data)  # type: ignore[no-untyped-call]
+    return found
 
 
-def features(i: NDArray[Any], j: NDArray[Any], data: tuple[Any, ...]) -> Floats:
+def features(i: Indices, j: Indices, data: tuple[Any, ...]) -> Floats:
     """Give the features of pairs: feature k is the linear factor whose only weight is that of k, one."""
     units = np.eye(len(FEATURES))
-    return np.column_stack([_rows(i, j, data, *split(unit)) for unit in units])
+    return np.column_stack([_many(i, j, (*data, *split(unit))) for unit in units])

@@ -56,9 +56,9 @@ def fit(
 ) -> Factor:
     """Fit the weights by L2-regularised logistic regression on pairs of labelled mentions of one block.
 
-    A block's pairs weigh one over their number, as 1/n² does: large blocks do not outvote the others. Blocks
-    that hold pairs of one kind only are left out: they tell nothing of what tells persons apart. Weights keep
-    the sign that their feature means: what two mentions share never speaks against them.
+    A block's pairs weigh one over their number, as 1/n² does: large blocks do not outvote the others.
+    Blocks that hold pairs of one kind only are left out: they tell nothing of what tells persons apart.
+    Weights keep the sign that their feature means: what two mentions share never speaks against them.
 
     Parameters
     ----------

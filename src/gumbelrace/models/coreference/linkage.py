@@ -59,7 +59,7 @@ def linkage(pairs: Pairs, threshold: float = 0.0, method: str = "single") -> Ind
 
 
 def _in_order(labels: Indices) -> Indices:
-    """Number clusters by their first mention."""
+    """Give numbers to clusters by their first mention."""
     _, first, place = np.unique(labels, return_index=True, return_inverse=True)
     order: Indices = np.argsort(np.argsort(first))[place]
     return order

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.models.coreference.names import Name, parse_name, words
 from gumbelrace.models.coreference.tokens import Floats, Indices, TokenSets, token_sets
 
 COLUMNS = (
-    "author", "coauthors", "title", "venue", "year", "affiliation", "city", "country", "cpc", "block", "label",
-)  # fmt: skip
+    *("author", "coauthors", "title", "venue", "year"),
+    *("affiliation", "city", "country", "cpc", "block", "label"),
+)
 # Sets of tokens that two mentions may share, in this order everywhere.
 FIELDS = ("coauthors", "title", "venue", "place", "cpc")
 MISSING = -1
@@ -74,8 +74,8 @@ def mentions(columns: Mapping[str, Sequence[str]]) -> Mentions:
     columns : mapping from name to texts
         One text for each mention, "" where it is missing. `author` must be there. The others are optional:
         `coauthors` and `cpc` (any codes or keywords) with ";" in between, `title`, `venue` (or a company),
-        `year`, `affiliation`, `city`, `country`, `block` (mentions of different blocks are different persons;
-        by default family name and first initial), and `label` (the true person).
+        `year`, `affiliation`, `city`, `country`, `block` (mentions of different blocks are different
+        persons; by default family name and first initial), and `label` (the true person).
 
     Returns
     -------
@@ -122,7 +122,7 @@ def _check(columns: Mapping[str, Sequence[str]]) -> None:
 
 
 def _numbered(texts: Sequence[str], parse: Callable[[str], Any]) -> tuple[Indices, tuple[Any, ...]]:
-    """Number what distinct texts are parsed into, each text parsed once."""
+    """Give numbers to what distinct texts are parsed into, each text parsed once."""
     parsed = {text: parse(text) for text in set(texts)}
     numbers: dict[Any, int] = {}
     index = [numbers.setdefault(parsed[text], len(numbers)) for text in texts]
@@ -179,8 +179,3 @@ def _labels(texts: Sequence[str]) -> Indices:
     stripped = [text.strip() for text in texts]
     index = [numbers.setdefault(text, len(numbers)) if text else MISSING for text in stripped]
     return np.array(index, np.int64)
-
-
-def labelled(mentions: Mentions) -> NDArray[np.bool_]:
-    """Whether each mention's true person is known."""
-    return mentions.label != MISSING

@@ -7,7 +7,7 @@ from typing import NamedTuple
 # Letters that Unicode does not decompose into a plain letter and an accent.
 PLAIN = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "ß": "ss", "æ": "ae", "œ": "oe", "þ": "th"})
 # Within a name these join what they stand between: Chih-Sheng, O'Neil.
-JOINED = re.compile(r"[-'’`‐‑]")  # noqa: RUF001
+JOINED = re.compile(r"[-'’`‐‑]")
 WORD = re.compile(r"[^\W_]+")
 NAME_WORD = re.compile(r"[^\W\d_]+")
 SUFFIXES = frozenset({"jr", "sr", "ii", "iii", "iv", "2nd", "3rd", "4th"})

@@ -24,8 +24,8 @@ class TokenSets(NamedTuple):
     tokens : ndarray
         Numbers of the tokens, sorted within a row.
     weights : ndarray
-        Weight of each token: its inverse document frequency, log(rows / rows with it) / log(rows), so that 1
-        is a token of one row and 0 one of all rows, in small files and large ones.
+        Weight of each token: its inverse document frequency, log(rows / rows with it) / log(rows): 1 for
+        a token of one row and 0 for one of all rows, in small files and large ones.
     """
 
     starts: Indices
@@ -44,7 +44,7 @@ class TokenSets(NamedTuple):
 
 
 def token_sets(texts: Iterable[Iterable[str]], least: float = LEAST_WEIGHT) -> TokenSets:
-    """Number the words of each row; words with a weight below `least` are left out.
+    """Give numbers to the words of each row; words with a weight below `least` are left out.
 
     Examples
     --------
@@ -53,7 +53,8 @@ def token_sets(texts: Iterable[Iterable[str]], least: float = LEAST_WEIGHT) -> T
     (array([0, 1, 2, 3, 3]), array([0, 1, 0], dtype=int32), array([0.5, 1. ]))
     """
     vocabulary: dict[str, int] = {}
-    counts, flat = [], []
+    counts: list[int] = []
+    flat: list[int] = []
     for row in texts:
         found = {vocabulary.setdefault(word, len(vocabulary)) for word in row}
         counts.append(len(found))
