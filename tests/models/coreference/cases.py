@@ -45,8 +45,12 @@ def features_by_hand(found, i, j):
         common = sum(weight[t] for t in one & other)
         values[f"{field}_shared"] = common / (1.0 + common)
         values[f"{field}_cosine"] = common / (lengths[0] * lengths[1])
+    if not any(values[f"given_{kind}"] for kind in GIVEN[1:]):
+        values["name_rarity"] = (found.rarity[i] + found.rarity[j]) / 2
     apart = abs(found.year[i] - found.year[j])
-    values["year_unknown" if np.isnan(apart) else "year_apart"] = 1.0 if np.isnan(apart) else min(apart / 10, 2)
+    values["year_unknown" if np.isnan(apart) else "year_apart"] = (
+        1.0 if np.isnan(apart) else min(apart / 10, 2)
+    )
     if min(found.country[i], found.country[j]) < 0:
         values["country_unknown"] = 1.0
     values["country_different"] = float(

@@ -5,7 +5,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from cases import COLUMNS, block, features_by_hand
+from tests.models.coreference.cases import COLUMNS, block, features_by_hand
 
 from gumbelrace.errors import InvalidArgument, InvalidFile
 from gumbelrace.models.coreference import FEATURES, Factor, Shaping, block_of, mentions
@@ -26,7 +26,9 @@ def test_features_are_those_counted_by_hand():
     np.testing.assert_allclose(features(*PAIRS.T, one.data), expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("shaping", [Shaping(), Shaping(0.7, 0.2, 0.3), Shaping(leak=0.5), Shaping(shift=-2)])
+@pytest.mark.parametrize(
+    "shaping", [Shaping(), Shaping(0.7, 0.2, 0.3), Shaping(leak=0.5), Shaping(shift=-2)]
+)
 def test_factor_is_the_shaped_sum_of_weighted_features(shaping):
     found, one = block()
     factor = random_factor(shaping)

@@ -1,5 +1,6 @@
 """One block of mentions as flat arrays: what the compiled factor reads."""
 
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,8 @@ from gumbelrace.models.coreference.mentions import Mentions
 from gumbelrace.models.coreference.tokens import Floats, Indices, Integers, TokenSets
 
 
-class Block(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Block:
     """Mentions among which persons are told apart.
 
     Attributes
@@ -31,7 +33,7 @@ class Block(NamedTuple):
         Tokens of field k are those below ``ends[k]`` that are no earlier field's.
     inverse : ndarray of shape (n, fields)
         One over the length of a mention's vector of weights in a field; 0 if it has no tokens there.
-    year, country : ndarray of shape (n,)
+    year, country, rarity : ndarray of shape (n,)
         As in `Mentions`.
     """
 
@@ -46,6 +48,7 @@ class Block(NamedTuple):
     inverse: NDArray[np.float32]
     year: NDArray[np.float32]
     country: Integers
+    rarity: NDArray[np.float32]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -53,7 +56,7 @@ class Block(NamedTuple):
     @property
     def data(self) -> tuple[Any, ...]:
         """What the compiled factor takes."""
-        return self[2:]
+        return tuple(getattr(self, field.name) for field in fields(self)[2:])
 
 
 def block_of(mentions: Mentions, rows: Indices) -> Block:
@@ -84,6 +87,7 @@ def block_of(mentions: Mentions, rows: Indices) -> Block:
         inverse=np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0).astype(np.float32),
         year=mentions.year[rows].astype(np.float32),
         country=mentions.country[rows].astype(np.int32),
+        rarity=mentions.rarity[rows].astype(np.float32),
     )
 
 

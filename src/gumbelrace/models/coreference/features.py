@@ -5,6 +5,7 @@ The features of a pair of mentions are
 - bias: 1;
 - given, middle, family, suffix: 1 for the class of agreement of that part of the names (`agreement`); the
   first class of each has no weight of its own;
+- name_rarity: if the given names are the same, how rare the two names are (`names.rarity`), on average;
 - coauthors, title, venue, place, cpc: with s the sum of squared weights (IDF) of the tokens that both have,
   *shared* = s / (1 + s), *cosine* = s over the product of the lengths of their vectors, and *unknown* = 1
   if either has no tokens;
@@ -30,9 +31,11 @@ PAIR_FEATURES = (
     "year_unknown",
     "country_different",
     "country_unknown",
+    "name_rarity",
 )
 FEATURES = (*NAME_FEATURES, *PAIR_FEATURES)
 LONGEST = 20.0  # years apart that count
+SAME_GIVEN = len(GIVEN)  # codes of names with the same given name are its multiples
 
 
 def name_table() -> Floats:
@@ -72,7 +75,7 @@ def _abroad(country: int, other: int, weights: Any) -> float:
 
 @part
 def linear(  # type: ignore[no-untyped-def]
-    i, j, name, codes, starts, tokens, squares, ends, inverse, year, country, name_weights, weights
+    i, j, name, codes, starts, tokens, squares, ends, inverse, year, country, rarity, name_weights, weights
 ):
     """Give θ·features of mentions i and j: the arrays of a `Block`, θ as `split` gives it."""
     coauthors = title = venue = place = cpc = 0.0
@@ -95,7 +98,10 @@ def linear(  # type: ignore[no-untyped-def]
         # Without branches, which would be mispredicted half of the time.
         a += token <= other
         b += other <= token
-    x = name_weights[codes[name[i], name[j]]]
+    code = codes[name[i], name[j]]
+    x = name_weights[code]
+    if code % SAME_GIVEN == 0:
+        x += weights[19] * 0.5 * (rarity[i] + rarity[j])
     x += _field(coauthors, inverse[i, 0] * inverse[j, 0], weights, 0)
     x += _field(title, inverse[i, 1] * inverse[j, 1], weights, 3)
     x += _field(venue, inverse[i, 2] * inverse[j, 2], weights, 6)
@@ -117,6 +123,7 @@ def log_factor(  # type: ignore[no-untyped-def]
     inverse,
     year,
     country,
+    rarity,
     name_weights,
     weights,
     cap,
@@ -124,7 +131,20 @@ def log_factor(  # type: ignore[no-untyped-def]
 ):
     """Give the shaped factor: at most `cap`, and softened below 0."""
     x = linear(  # type: ignore[no-untyped-call]
-        i, j, name, codes, starts, tokens, squares, ends, inverse, year, country, name_weights, weights
+        i,
+        j,
+        name,
+        codes,
+        starts,
+        tokens,
+        squares,
+        ends,
+        inverse,
+        year,
+        country,
+        rarity,
+        name_weights,
+        weights,
     )
     return min(x, cap) if x > 0.0 else leak * max(x, -cap)
 

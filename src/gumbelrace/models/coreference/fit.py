@@ -142,7 +142,7 @@ def _regression(sample: Sample, penalty: float) -> Floats:
 
 
 def _sign(feature: str) -> tuple[float | None, float | None]:
-    if feature.endswith(("_shared", "_cosine")):
+    if feature.endswith(("_shared", "_cosine", "_rarity")):
         return 0.0, None
     if feature.endswith(("_different", "_close", "_apart")):
         return None, 0.0

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.models.coreference.names import Name, parse_name, words
+from gumbelrace.models.coreference.names import Name, parse_name, rarity, words
 from gumbelrace.models.coreference.tokens import Floats, Indices, TokenSets, token_sets
 
 COLUMNS = (
@@ -30,6 +30,8 @@ class Mentions:
         The distinct names.
     name : ndarray of shape (n,)
         Which of `names` each mention has.
+    rarity : ndarray of shape (n,)
+        How rare each mention's name is, from 0 to 1. See `names.rarity`.
     sets : tuple of TokenSets
         One for each of `FIELDS`.
     year : ndarray of shape (n,)
@@ -44,6 +46,7 @@ class Mentions:
 
     names: tuple[Name, ...]
     name: Indices
+    rarity: Floats
     sets: tuple[TokenSets, ...]
     year: Floats
     country: Indices
@@ -88,18 +91,21 @@ def mentions(columns: Mapping[str, Sequence[str]]) -> Mentions:
     (('cruz j', 'li w'), array([1, 1, 0]), array([1999.,   nan, 2001.]))
     """
     _check(columns)
-    size = len(columns["author"])
-    empty = [""] * size
-    name, names = _numbered(columns["author"], parse_name)
-    blocks = columns.get("block") or [names[number].key for number in name]
-    block_names, block = np.unique(np.asarray(blocks, dtype=object), return_inverse=True)
+    empty = [""] * len(columns["author"])
+    full = {name: columns.get(name, empty) for name in COLUMNS}
+    parsed = _Cached(parse_name)
+    name, names = _numbered([parsed(text) for text in full["author"]])
+    sets = _sets(full, parsed)
+    blocks = full["block"] if "block" in columns else [names[number].key for number in name]
+    block_names, block = np.unique(np.array(blocks, dtype=object), return_inverse=True)
     return Mentions(
         names=names,
         name=name,
-        sets=_sets(columns, empty),
-        year=_years(columns.get("year", empty)),
-        country=_labels(columns.get("country", empty)),
-        label=_labels(columns.get("label", empty)),
+        rarity=rarity(names, set(parsed.values()))[name],
+        sets=sets,
+        year=_years(full["year"]),
+        country=_labels(full["country"]),
+        label=_labels(full["label"]),
         block=block.astype(np.int64),
         block_names=tuple(map(str, block_names)),
     )
@@ -121,28 +127,31 @@ def _check(columns: Mapping[str, Sequence[str]]) -> None:
         raise InvalidArgument("there are no mentions; give at least one")
 
 
-def _numbered(texts: Sequence[str], parse: Callable[[str], Any]) -> tuple[Indices, tuple[Any, ...]]:
-    """Give numbers to what distinct texts are parsed into, each text parsed once."""
-    parsed = {text: parse(text) for text in set(texts)}
-    numbers: dict[Any, int] = {}
-    index = [numbers.setdefault(parsed[text], len(numbers)) for text in texts]
+def _numbered(names: Sequence[Name]) -> tuple[Indices, tuple[Name, ...]]:
+    numbers: dict[Name, int] = {}
+    index = [numbers.setdefault(name, len(numbers)) for name in names]
     return np.array(index, np.int64), tuple(numbers)
 
 
-def _sets(columns: Mapping[str, Sequence[str]], empty: Sequence[str]) -> tuple[TokenSets, ...]:
-    def column(name: str) -> Sequence[str]:
-        return columns.get(name, empty)
-
-    person = _Cached(_person)
+def _sets(columns: Mapping[str, Sequence[str]], parsed: Callable[[str], Name]) -> tuple[TokenSets, ...]:
     lists = _Cached(words)
-    cpc = [[code.strip().lower() for code in text.split(";") if code.strip()] for text in column("cpc")]
+    places = zip(columns["affiliation"], columns["city"], strict=True)
     return (
-        token_sets([person(one) for one in text.split(";") if one.strip()] for text in column("coauthors")),
-        token_sets(map(words, column("title"))),
-        token_sets(map(lists, column("venue"))),
-        token_sets(lists(a) + lists(b) for a, b in zip(column("affiliation"), column("city"), strict=True)),
-        token_sets(cpc, least=0.0),
+        token_sets(_persons(text, parsed) for text in columns["coauthors"]),
+        token_sets(map(words, columns["title"])),
+        token_sets(map(lists, columns["venue"])),
+        token_sets(lists(affiliation) + lists(city) for affiliation, city in places),
+        token_sets((_parts(text.lower()) for text in columns["cpc"]), least=0.0),
     )
+
+
+def _persons(text: str, parsed: Callable[[str], Name]) -> list[str]:
+    names = map(parsed, _parts(text))
+    return [f"{name.given} {name.family}" for name in names]
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(";") if part.strip()]
 
 
 class _Cached(dict[str, Any]):
@@ -155,11 +164,6 @@ class _Cached(dict[str, Any]):
         if text not in self:
             self[text] = self._function(text)
         return self[text]
-
-
-def _person(text: str) -> str:
-    name = parse_name(text)
-    return f"{name.given} {name.family}"
 
 
 def _years(texts: Sequence[str]) -> Floats:

@@ -2,7 +2,12 @@
 
 import re
 import unicodedata
+from collections import Counter
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 # Letters that Unicode does not decompose into a plain letter and an accent.
 PLAIN = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "ß": "ss", "æ": "ae", "œ": "oe", "þ": "th"})
@@ -93,6 +98,24 @@ def parse_name(text: str) -> Name:
     else:
         forenames, family = _split(lists[0] if lists else [])
     return Name("".join(forenames[:1]), " ".join(forenames[1:]), "".join(family), suffix)
+
+
+def rarity(names: Sequence[Name], population: Collection[Name]) -> NDArray[np.float64]:
+    """Say how rare names are among distinct names of a population: the fewer namesakes, the closer to 1.
+
+    With p and q the shares of distinct names that have this given name and this family name, it is
+    log(1 / pq) / log(1 / smallest pq possible). A share is never taken to be 0.
+
+    Examples
+    --------
+    >>> names = [parse_name(text) for text in ("Wei Li", "Wei Ma", "Bo Li", "Al Wu")]
+    >>> rarity(names, names).round(2)
+    array([0.5 , 0.75, 0.75, 1.  ])
+    """
+    given, family = Counter(name.given for name in population), Counter(name.family for name in population)
+    counts = [max(given[name.given], 1) * max(family[name.family], 1) for name in names]
+    whole = np.log(max(len(population), 2))
+    return np.clip(1.0 - np.log(np.array(counts, np.float64)) / (2.0 * whole), 0.0, 1.0)
 
 
 def _without_suffix(parts: list[list[str]]) -> tuple[list[list[str]], str]:
