@@ -89,8 +89,7 @@ def fit(
     """
     check_generator(rng)
     sample = sample_pairs(blocks, rng, complete, most_pairs)
-    theta = _regression(sample, penalty)
-    return Factor(dict(zip(FEATURES, theta.tolist(), strict=True)))
+    return regression(sample, penalty)
 
 
 def sample_pairs(blocks: Sequence[Block], rng: np.random.Generator, complete: bool, most: int) -> Sample:
@@ -123,7 +122,8 @@ def _pairs(label: Indices, rng: np.random.Generator, complete: bool, most: int) 
     return i[i != j], j[i != j]
 
 
-def _regression(sample: Sample, penalty: float) -> Floats:
+def regression(sample: Sample, penalty: float = PENALTY) -> Factor:
+    """Find the weights with the least penalised log loss. See `fit`."""
     weight, sign = sample.weight / sample.weight.sum(), np.where(sample.same, 1.0, -1.0)
     shrunk = np.where(np.array(FEATURES) == "bias", 0.0, penalty)
 
@@ -137,8 +137,7 @@ def _regression(sample: Sample, penalty: float) -> Floats:
     found = scipy.optimize.minimize(
         loss, start, jac=True, method="L-BFGS-B", bounds=list(map(_sign, FEATURES))
     )
-    theta: Floats = found.x
-    return theta
+    return Factor(dict(zip(FEATURES, found.x.tolist(), strict=True)))
 
 
 def _sign(feature: str) -> tuple[float | None, float | None]:
