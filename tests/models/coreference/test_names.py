@@ -1,10 +1,11 @@
 """Names: how they are folded and parsed."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumbelrace.models.coreference.names import folded, parse_name, words
+from gumbelrace.models.coreference.names import folded, parse_name, rarity, words
 
 
 @pytest.mark.parametrize(
@@ -49,3 +50,16 @@ def test_any_text_is_parsed_into_letters(text):
 
 def test_words_are_folded_and_single_letters_left_out():
     assert words("The Naïve 3-D method, a study") == ["the", "naive", "method", "study"]
+
+
+def test_names_with_many_namesakes_are_less_rare():
+    population = [
+        parse_name(f"{given} {family}") for given in ("Wei", "Bo") for family in ("Li", "Ma", "Wu")
+    ]
+    population.append(parse_name("Zeno Xu"))
+    found = dict(zip(population, rarity(population, population), strict=True))
+    assert found[parse_name("Zeno Xu")] == 1.0
+    expected = 1.0 - np.log(3 * 2) / (2 * np.log(7))  # three Weis, two Lis, seven names
+    assert found[parse_name("Wei Li")] == pytest.approx(expected)
+    assert rarity([parse_name("Not There")], population)[0] == 1.0
+    assert rarity([parse_name("Wei Li")], [parse_name("Wei Li")])[0] == 1.0

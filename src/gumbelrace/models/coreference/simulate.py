@@ -92,7 +92,7 @@ def _people(count: int, n: int, rng: np.random.Generator) -> _People:
         middle=rng.integers(-10, 16, count),
         community=community,
         topic=rng.integers(topics, size=communities)[community],
-        place=rng.integers(3 * topics, size=count),
+        place=rng.integers(topics, size=count),
         start=rng.integers(1980, 2015, count),
     )
 
@@ -132,7 +132,7 @@ def _slip(text: str, rng: np.random.Generator) -> str:
 def _colleagues(people: _People, person: int, rng: np.random.Generator) -> str:
     home = int(people.community[person])
     count = int(rng.integers(0, 5))
-    strange = rng.random(count) < 0.2
+    strange = rng.random(count) < 0.3
     community = np.where(strange, rng.integers(people.community.max() + 1, size=count), home)
     members = community * COMMUNITY + rng.integers(COMMUNITY, size=count)
     return ";".join(_colleague(int(one), rng) for one in np.unique(members))
@@ -157,4 +157,4 @@ def _venue(topic: int, rng: np.random.Generator) -> str:
 
 
 def _place(place: int, rng: np.random.Generator) -> str:
-    return "" if rng.random() < 0.4 else f"{_word(place, 'h')} {_word(place % 7, 'u')}"
+    return "" if rng.random() < 0.5 else f"{_word(place, 'h')} {_word(place % 7, 'u')}"
