@@ -1,16 +1,14 @@
 """Prices from files: CSV, CSV compressed by gzip, and Parquet."""
 
-import csv
-import gzip
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.errors import InvalidArgument, MissingPackage
+from gumbelrace.errors import InvalidArgument
+from gumbelrace.experiments.columns import read_columns
 
 # What stands for a missing value, in lower case.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "nat"})
@@ -57,67 +55,12 @@ def read_prices(
     ...     read_prices(path).prices
     array([100.,  nan])
     """
-    path, names = Path(path), [time, price, *([segment] if segment else [])]
+    names = [time, price, *([segment] if segment else [])]
     if unit is not None and unit not in UNITS:
         raise InvalidArgument(f"unit is {unit!r}; it must be one of {', '.join(UNITS)}")
-    if not path.is_file():
-        raise InvalidArgument(f"there is no file {path}; give the path of a CSV or Parquet file")
-    columns = _parquet(path, names) if path.suffix.lower() == ".parquet" else _csv(path, names)
-    if len(columns[0]) == 0:
-        raise InvalidArgument(f"{path} holds a header and no rows")
+    columns = read_columns(path, names)
     times, prices = _times(columns[0], time, unit), _numbers(columns[1], price)
     return Prices(times, prices, np.asarray(columns[2]) if segment else None)
-
-
-def _csv(path: Path, names: Sequence[str]) -> list[Any]:
-    opened = gzip.open if path.suffix.lower() == ".gz" else open
-    try:
-        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-            return _columns(csv.reader(file), names, path)
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
-        raise InvalidArgument(f"{path} is no CSV file that can be read: {error}") from error
-
-
-def _columns(reader: Any, names: Sequence[str], path: Path) -> list[Any]:
-    header = [name.strip() for name in next(reader, [])]
-    _check_columns(names, header, path)
-    places = [header.index(name) for name in names]
-    columns: list[Any] = [[] for _ in names]
-    for cells in filter(None, reader):  # blank lines hold nothing
-        if len(cells) < len(header):
-            raise InvalidArgument(
-                f"{path}, line {reader.line_num}: {len(cells)} cells; there are {len(header)} columns"
-            )
-        for column, place in zip(columns, places, strict=True):
-            column.append(cells[place].strip())
-    return columns
-
-
-def _parquet(path: Path, names: Sequence[str]) -> list[Any]:
-    try:
-        import pyarrow
-        from pyarrow import compute, parquet
-    except ImportError as error:
-        raise MissingPackage('pyarrow is not installed; pip install "gumbelrace[parquet]"') from error
-    try:
-        _check_columns(names, parquet.read_schema(path).names, path)
-        table = parquet.read_table(path, columns=list(names))
-    except pyarrow.ArrowException as error:
-        raise InvalidArgument(f"{path} is no Parquet file that can be read: {error}") from error
-    return [_clock(table[name], compute).to_numpy() for name in names]
-
-
-def _clock(column: Any, compute: Any) -> Any:
-    """Give the local time of a column of times with a zone; any other column as it is."""
-    return compute.local_timestamp(column) if getattr(column.type, "tz", None) else column
-
-
-def _check_columns(names: Sequence[str], found: Sequence[str], path: Path) -> None:
-    for name in names:
-        if name not in found:
-            raise InvalidArgument(
-                f"{path} has no column {name!r}; its columns are {', '.join(found) or 'none'}"
-            )
 
 
 def _numbers(column: Any, name: str) -> NDArray[np.float64]:

@@ -1,0 +1,192 @@
+"""Fitting the factor to labelled mentions: logistic regression on pairs within blocks."""
+
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import scipy  # its parts load when first used
+from numpy.typing import NDArray
+
+from gumbelrace.errors import InvalidArgument
+from gumbelrace.jit import check_generator
+from gumbelrace.models.coreference.bcubed import BCubed, bcubed
+from gumbelrace.models.coreference.block import Block
+from gumbelrace.models.coreference.factor import Factor, Shaping
+from gumbelrace.models.coreference.features import FEATURES, features
+from gumbelrace.models.coreference.mentions import MISSING
+from gumbelrace.models.coreference.tokens import Floats, Indices
+from gumbelrace.population.pairs import Pairs
+
+PENALTY = 1e-4
+MOST_PAIRS = 400_000
+SHAPINGS = tuple(
+    Shaping(cap, leak, shift)
+    for cap in (2.0, 4.0)
+    for leak in (0.1, 0.3, 1.0)
+    for shift in (-0.5, 0.0, 0.5, 1.0, 1.5)
+)
+
+
+def in_training(name: str) -> bool:
+    """Say whether a block is for training, by a hash of its name: about every other one, always the same.
+
+    Examples
+    --------
+    >>> [in_training(name) for name in ("li w", "chen j", "cruz j", "smith a")]
+    [False, False, False, True]
+    """
+    return zlib.crc32(name.encode()) % 2 == 1
+
+
+class Sample(NamedTuple):
+    """Labelled pairs of mentions: their features, whether they are of one person, and their weights."""
+
+    x: Floats
+    same: NDArray[np.bool_]
+    weight: Floats
+
+
+def fit(
+    blocks: Sequence[Block],
+    rng: np.random.Generator,
+    complete: bool = False,
+    penalty: float = PENALTY,
+    most_pairs: int = MOST_PAIRS,
+) -> Factor:
+    """Fit the weights by L2-regularised logistic regression on pairs of labelled mentions of one block.
+
+    A block's pairs weigh one over their number, as 1/n² does: large blocks do not outvote the others.
+    Blocks that hold pairs of one kind only are left out: they tell nothing of what tells persons apart.
+    Weights keep the sign that their feature means: what two mentions share never speaks against them.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+        Blocks with labelled mentions.
+    rng : numpy.random.Generator
+        Chooses the pairs where there are too many.
+    complete : bool
+        Whether every mention of a labelled person is labelled: then labelled and unlabelled mentions make
+        pairs of two persons. Without it, only labelled mentions make pairs.
+    penalty : float
+        Factor of half the sum of squared weights (the bias left out), next to the mean log loss.
+    most_pairs : int
+        Where there are more pairs, so many of them are drawn, from each block its share.
+
+    Returns
+    -------
+    Factor
+        Log odds, without shaping. See `choose_shaping`.
+
+    Examples
+    --------
+    >>> from gumbelrace.models.coreference import blocks, mentions, simulate
+    >>> rng = np.random.default_rng(0)
+    >>> factor = fit(blocks(mentions(simulate(2000, rng))), rng)
+    >>> factor.weights["coauthors_shared"] > 0 > factor.weights["given_different"]
+    True
+    """
+    check_generator(rng)
+    sample = sample_pairs(blocks, rng, complete, most_pairs)
+    return regression(sample, penalty)
+
+
+def sample_pairs(blocks: Sequence[Block], rng: np.random.Generator, complete: bool, most: int) -> Sample:
+    """Draw pairs of mentions from blocks that hold pairs of one person and of two."""
+    share = max(most // max(len(blocks), 1), 1)
+    parts = [part for block in blocks if (part := _of_block(block, rng, complete, share))]
+    if not parts:
+        raise InvalidArgument(
+            "no block holds labelled pairs both of one person and of two; label more mentions, or say "
+            "complete=True if all mentions of the labelled persons are labelled"
+        )
+    return Sample(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _of_block(block: Block, rng: np.random.Generator, complete: bool, most: int) -> Sample | None:
+    i, j = _pairs(block.label, rng, complete, most)
+    same = block.label[i] == block.label[j]
+    if not same.any() or same.all():
+        return None
+    return Sample(features(i, j, block.data), same, np.full(len(i), 1.0 / len(i)))
+
+
+def _pairs(label: Indices, rng: np.random.Generator, complete: bool, most: int) -> tuple[Indices, Indices]:
+    known = np.flatnonzero(label != MISSING)
+    others = np.arange(len(label)) if complete else known
+    if len(known) * len(others) <= most:
+        i, j = np.repeat(known, len(others)), np.tile(others, len(known))
+    else:
+        i, j = rng.choice(known, most), rng.choice(others, most)
+    return i[i != j], j[i != j]
+
+
+def regression(sample: Sample, penalty: float = PENALTY) -> Factor:
+    """Find the weights with the least penalised log loss. See `fit`."""
+    weight, sign = sample.weight / sample.weight.sum(), np.where(sample.same, 1.0, -1.0)
+    shrunk = np.where(np.array(FEATURES) == "bias", 0.0, penalty)
+
+    def loss(theta: Floats) -> tuple[float, Floats]:
+        margin = sign * (sample.x @ theta)
+        slope = -weight * sign * scipy.special.expit(-margin)
+        value = weight @ np.logaddexp(0.0, -margin) + 0.5 * shrunk @ theta**2
+        return float(value), sample.x.T @ slope + shrunk * theta
+
+    start = np.zeros(len(FEATURES))
+    found = scipy.optimize.minimize(
+        loss, start, jac=True, method="L-BFGS-B", bounds=list(map(_sign, FEATURES))
+    )
+    return Factor(dict(zip(FEATURES, found.x.tolist(), strict=True)))
+
+
+def _sign(feature: str) -> tuple[float | None, float | None]:
+    if feature.endswith(("_shared", "_cosine", "_rarity")):
+        return 0.0, None
+    if feature.endswith(("_different", "_close", "_apart")):
+        return None, 0.0
+    return None, None
+
+
+def choose_shaping(
+    factor: Factor,
+    blocks: Sequence[Block],
+    cluster: Callable[[Pairs], Indices],
+    complete: bool = False,
+    candidates: Iterable[Shaping] = SHAPINGS,
+) -> tuple[Factor, BCubed]:
+    """Choose the shaping with which clusters match the labels best, by B³ F1.
+
+    Parameters
+    ----------
+    factor : Factor
+        Its weights are kept.
+    blocks : sequence of Block
+        Labelled blocks: those that the weights were fitted to, never those that results are reported on.
+    cluster : callable
+        ``cluster(pairs) -> labels``, for example by Gibbs sampling.
+    complete : bool
+        As in `bcubed`.
+    candidates : iterable of Shaping
+        What to try.
+
+    Returns
+    -------
+    (Factor, BCubed)
+        The factor with the best shaping, and what it reached.
+    """
+    tried = [Factor(factor.weights, shaping) for shaping in candidates]
+    scores = [score(one, blocks, cluster, complete) for one in tried]
+    best = int(np.argmax([one.f1 for one in scores]))
+    return tried[best], scores[best]
+
+
+def score(
+    factor: Factor, blocks: Sequence[Block], cluster: Callable[[Pairs], Indices], complete: bool = False
+) -> BCubed:
+    """Cluster each block, and compare the clusters of all of them with the labels."""
+    clusters, used = [], 0
+    for block in blocks:
+        clusters.append(used + np.unique(cluster(factor.pairs(block)), return_inverse=True)[1])
+        used = int(clusters[-1].max()) + 1
+    return bcubed(np.concatenate([block.label for block in blocks]), np.concatenate(clusters), complete)

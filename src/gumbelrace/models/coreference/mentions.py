@@ -1,0 +1,185 @@
+"""Mentions of authors: columns of text, parsed once into integers."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.models.coreference.names import Name, parse_name, rarity, words
+from gumbelrace.models.coreference.tokens import Floats, Indices, TokenSets, token_sets
+
+COLUMNS = (
+    *("author", "coauthors", "title", "venue", "year"),
+    *("affiliation", "city", "country", "cpc", "block", "label"),
+)
+# Sets of tokens that two mentions may share, in this order everywhere.
+FIELDS = ("coauthors", "title", "venue", "place", "cpc")
+MISSING = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Mentions:
+    """Mentions of authors, parsed. See `mentions`, which makes them.
+
+    Attributes
+    ----------
+    names : tuple of Name
+        The distinct names.
+    name : ndarray of shape (n,)
+        Which of `names` each mention has.
+    rarity : ndarray of shape (n,)
+        How rare each mention's name is, from 0 to 1. See `names.rarity`.
+    sets : tuple of TokenSets
+        One for each of `FIELDS`.
+    year : ndarray of shape (n,)
+        Years, NaN where missing.
+    country, label : ndarray of shape (n,)
+        Numbers of countries and of true persons, -1 where missing.
+    block : ndarray of shape (n,)
+        Number of each mention's block. Mentions of different blocks are different persons.
+    block_names : tuple of str
+        Names of the blocks, sorted.
+    """
+
+    names: tuple[Name, ...]
+    name: Indices
+    rarity: Floats
+    sets: tuple[TokenSets, ...]
+    year: Floats
+    country: Indices
+    label: Indices
+    block: Indices
+    block_names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    @functools.cached_property
+    def lengths(self) -> Floats:
+        """Euclidean length of each mention's vector of weights, in each of `FIELDS`."""
+        return np.column_stack([one.lengths() for one in self.sets])
+
+    def rows_by_block(self) -> list[Indices]:
+        """Rows of each block, in the order of `block_names`."""
+        order = np.argsort(self.block, kind="stable")
+        ends = np.cumsum(np.bincount(self.block, minlength=len(self.block_names)))
+        return np.split(order, ends[:-1])
+
+
+def mentions(columns: Mapping[str, Sequence[str]]) -> Mentions:
+    """Parse mentions of authors.
+
+    Parameters
+    ----------
+    columns : mapping from name to texts
+        One text for each mention, "" where it is missing. `author` must be there. The others are optional:
+        `coauthors` and `cpc` (any codes or keywords) with ";" in between, `title`, `venue` (or a company),
+        `year`, `affiliation`, `city`, `country`, `block` (mentions of different blocks are different
+        persons; by default family name and first initial), and `label` (the true person).
+
+    Returns
+    -------
+    Mentions
+
+    Examples
+    --------
+    >>> found = mentions({"author": ["Wei Li", "Li, W.", "José Cruz"], "year": ["1999", "", "2001"]})
+    >>> found.block_names, found.block, found.year
+    (('cruz j', 'li w'), array([1, 1, 0]), array([1999.,   nan, 2001.]))
+    """
+    _check(columns)
+    empty = [""] * len(columns["author"])
+    full = {name: columns.get(name, empty) for name in COLUMNS}
+    parsed = _Cached(parse_name)
+    name, names = _numbered([parsed(text) for text in full["author"]])
+    sets = _sets(full, parsed)
+    blocks = full["block"] if "block" in columns else [names[number].key for number in name]
+    block_names, block = np.unique(np.array(blocks, dtype=object), return_inverse=True)
+    return Mentions(
+        names=names,
+        name=name,
+        rarity=rarity(names, set(parsed.values()))[name],
+        sets=sets,
+        year=_years(full["year"]),
+        country=_labels(full["country"]),
+        label=_labels(full["label"]),
+        block=block.astype(np.int64),
+        block_names=tuple(map(str, block_names)),
+    )
+
+
+def _check(columns: Mapping[str, Sequence[str]]) -> None:
+    unknown = sorted(set(columns) - set(COLUMNS))
+    if unknown:
+        raise InvalidArgument(f"there is no column {unknown[0]!r}; the columns are {', '.join(COLUMNS)}")
+    if "author" not in columns:
+        raise InvalidArgument("there is no column 'author'; give the names of the authors")
+    size = len(columns["author"])
+    for column, texts in columns.items():
+        if len(texts) != size:
+            raise ShapeMismatch(
+                f"column {column!r} has {len(texts)} texts and 'author' has {size}; give one a mention"
+            )
+    if size == 0:
+        raise InvalidArgument("there are no mentions; give at least one")
+
+
+def _numbered(names: Sequence[Name]) -> tuple[Indices, tuple[Name, ...]]:
+    numbers: dict[Name, int] = {}
+    index = [numbers.setdefault(name, len(numbers)) for name in names]
+    return np.array(index, np.int64), tuple(numbers)
+
+
+def _sets(columns: Mapping[str, Sequence[str]], parsed: Callable[[str], Name]) -> tuple[TokenSets, ...]:
+    lists = _Cached(words)
+    places = zip(columns["affiliation"], columns["city"], strict=True)
+    return (
+        token_sets(_persons(text, parsed) for text in columns["coauthors"]),
+        token_sets(map(words, columns["title"])),
+        token_sets(map(lists, columns["venue"])),
+        token_sets(lists(affiliation) + lists(city) for affiliation, city in places),
+        token_sets((_parts(text.lower()) for text in columns["cpc"]), least=0.0),
+    )
+
+
+def _persons(text: str, parsed: Callable[[str], Name]) -> list[str]:
+    names = map(parsed, _parts(text))
+    return [f"{name.given} {name.family}" for name in names]
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(";") if part.strip()]
+
+
+class _Cached(dict[str, Any]):
+    """A function of texts that are often equal."""
+
+    def __init__(self, function: Callable[[str], Any]) -> None:
+        self._function = function
+
+    def __call__(self, text: str) -> Any:
+        if text not in self:
+            self[text] = self._function(text)
+        return self[text]
+
+
+def _years(texts: Sequence[str]) -> Floats:
+    def year(text: str) -> float:
+        try:
+            return float(text) if text.strip() else np.nan
+        except ValueError:
+            raise InvalidArgument(f"{text!r} is no year; write 1999, or nothing if it is missing") from None
+
+    known = _Cached(year)
+    years = np.array([known(text) for text in texts], np.float64)
+    return np.where(np.isfinite(years), years, np.nan)
+
+
+def _labels(texts: Sequence[str]) -> Indices:
+    numbers: dict[str, int] = {}
+    stripped = [text.strip() for text in texts]
+    index = [numbers.setdefault(text, len(numbers)) if text else MISSING for text in stripped]
+    return np.array(index, np.int64)
