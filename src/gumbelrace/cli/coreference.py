@@ -15,19 +15,20 @@ from gumbelrace.cli.places import Folder, made, processors
 from gumbelrace.cli.progress import progress, waiting
 from gumbelrace.cli.words import paragraphs, percent
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.experiments.coreference import SAMPLERS, Search
+from gumbelrace.experiments.coreference import SAMPLERS, Search, picked
 from gumbelrace.experiments.coreference_fit import fitted
 from gumbelrace.experiments.coreference_study import Resolved, Task, resolve
 from gumbelrace.experiments.files import write_rows
 from gumbelrace.experiments.mentions import ReadMentions, read_mentions
+from gumbelrace.models.coreference.block import block_of
 from gumbelrace.models.coreference.factor import Factor
-from gumbelrace.models.coreference.mentions import labelled, mentions
+from gumbelrace.models.coreference.mentions import MISSING, Mentions, mentions
 from gumbelrace.models.coreference.simulate import simulate
 from gumbelrace.report.coreference import coreference_page
 from gumbelrace.report.page import write_page
 from gumbelrace.solvers.base import check_delta
 
-PAGE = "coreference.html"
+PAGE, AUTO = "coreference.html", "auto"
 CONTENTS = {"clusters": "the cluster of each mention", "sweeps": "what each sweep reached and took"}
 COMPARED = ("raced", "matrix")
 
@@ -72,9 +73,7 @@ def resolve_file(
             show_default=False,
         ),
     ] = None,
-    sampler: Annotated[
-        str, typer.Option(metavar="NAME", help=f"auto, {', '.join(name for name in SAMPLERS)}.")
-    ] = "auto",
+    sampler: Annotated[str, typer.Option(metavar="NAME", help=f"{AUTO}, {', '.join(SAMPLERS)}.")] = AUTO,
     compare: Annotated[
         bool, typer.Option("--compare", help="Show a raced and an exact sampler side by side.")
     ] = False,
@@ -111,10 +110,13 @@ def resolve_file(
     `gumbelrace coreference --simulate 20000`
     """
     check_delta(delta)
-    samplers = names_of(sampler, compare or simulated is not None)
-    given = taken(file, simulated, column, seed)
+    check_sampler(sampler)
     factor = Factor.default() if weights is None else Factor.load(weights)
+    given = taken(file, simulated, column, seed)
     search = Search(sweeps, max(1, sweeps // 4), delta=delta)
+    first = named(sampler, given.mentions, factor, search)
+    others = COMPARED if compare or simulated is not None else ()
+    samplers = [first, *(name for name in others if name != first)]
     task = Task(given.mentions, factor, search, samplers, runs, seed, complete)
     folder = made(out)
     resolved = shown(task, folder / f".coreference-{sweeps}-{seed}", jobs or processors())
@@ -148,7 +150,7 @@ def fit_file(
     `gumbelrace coreference mentions.csv --weights weights.json`
     """
     found = read_mentions(file, mapped(column)).mentions
-    if not labelled(found).any():
+    if not (found.label != MISSING).any():
         raise InvalidArgument(f"{file} has no labels; name their column with --column label=NAME")
     with waiting("fitting"):
         factor, score = fitted(found, np.random.default_rng(seed), complete)
@@ -156,7 +158,7 @@ def fit_file(
     print(
         paragraphs(
             [
-                ("fitted to", f"{int(labelled(found).sum()):,} labelled mentions"),
+                ("fitted to", f"{np.sum(found.label != MISSING):,} labelled mentions"),
                 ("F1", f"{score.f1:.4f} on the mentions it was fitted to (B³)"),
                 ("shaping", str(factor.shaping)),
                 ("weights", str(weights)),
@@ -165,11 +167,18 @@ def fit_file(
     )
 
 
-def names_of(sampler: str, compare: bool) -> list[str]:
-    """Give the samplers to run, the one whose clusters are written first."""
-    if sampler not in ("auto", *SAMPLERS):
-        raise InvalidArgument(f"--sampler is {sampler!r}; give auto, {', '.join(SAMPLERS)}")
-    return [sampler, *(name for name in COMPARED if compare and name != sampler)]
+def check_sampler(sampler: str) -> None:
+    """Check that there is such a sampler."""
+    if sampler not in (AUTO, *SAMPLERS):
+        raise InvalidArgument(f"--sampler is {sampler!r}; give {AUTO}, {', '.join(SAMPLERS)}")
+
+
+def named(sampler: str, found: Mentions, factor: Factor, search: Search) -> str:
+    """Give the name of the sampler; `auto` is the one that is likely to be fastest on the largest block."""
+    if sampler != AUTO:
+        return sampler
+    largest = max(found.rows_by_block(), key=len)
+    return picked(factor.pairs(block_of(found, largest)), search)
 
 
 def mapped(column: Sequence[str] | None) -> dict[str, str]:
@@ -232,7 +241,7 @@ def facts(task: Task) -> dict[str, str]:
     sizes = [len(rows) for rows in task.rows]
     return {
         "Mentions": f"{sum(sizes):,} in {len(sizes):,} blocks, the largest of {max(sizes):,}",
-        "Labelled": f"{int(labelled(task.mentions).sum()):,}",
+        "Labelled": f"{np.sum(task.mentions.label != MISSING):,}",
         "Sweeps": f"{task.search.sweeps}, the last {task.search.cold} at temperature 0",
         "Runs": str(task.runs),
         "δ of a choice": f"{task.search.delta:g}",

@@ -21,7 +21,8 @@ from gumbelrace.models.coreference.bcubed import BCubed, bcubed
 from gumbelrace.models.coreference.block import Block, block_of
 from gumbelrace.models.coreference.factor import Factor
 from gumbelrace.models.coreference.fit import in_training
-from gumbelrace.models.coreference.mentions import Mentions, labelled
+from gumbelrace.models.coreference.mentions import MISSING, Mentions
+from gumbelrace.solvers.exact import Exact
 
 Indices = NDArray[np.int64]
 # Choices that are made again exactly, about so many.
@@ -210,7 +211,8 @@ def summed_up(task: Task, store: Store) -> Resolved:
             points += run_points(task, sampler, run, blocks)
             if run == 0:
                 clusters[sampler] = together(task, [found.labels[-1] for found in blocks])
-    races = [name for name in task.samplers if SAMPLERS[name].solver(task.search.delta).is_a_race]
+    delta = task.search.delta
+    races = [name for name in task.samplers if not isinstance(SAMPLERS[name].solver(delta), Exact)]
     return Resolved(task, points, clusters, [audited(task, store, name) for name in races])
 
 
@@ -247,7 +249,7 @@ def together(task: Task, labels: Sequence[Sequence[int]]) -> Indices:
 def judged(task: Task, clusters: Indices) -> BCubed | None:
     """Compare clusters with the labels, if there are any."""
     searched = clusters >= 0
-    if not labelled(task.mentions)[searched].any():
+    if not (task.mentions.label[searched] != MISSING).any():
         return None
     return bcubed(task.mentions.label[searched], clusters[searched], task.complete)
 
