@@ -7,6 +7,19 @@ fitted to pairs of the training blocks of both (half of the blocks, by a hash of
 the same weight; the shaping is that with the best mean of their B³ F1 on training blocks of at most 1,000
 mentions, by annealed Gibbs sampling over 20 sweeps. Then each file's test blocks are clustered: with these
 weights, with weights and shaping from its own training blocks only, and by linkage on its own factor.
+
+Measured (two shared cores, 2026-11-16): B³ precision, recall, F1; means of three seeds, ± half their range.
+
+                                 authors, 44 test blocks      patents, 57 test blocks of 100 to 3,000
+    default weights              0.914 0.768 0.835 ± 0.004    0.939 0.805 0.867 ± 0.006
+    weights of its own           0.931 0.771 0.843 ± 0.023    0.874 0.924 0.898 ± 0.009
+    best single linkage          0.932 0.882 0.906            0.913 0.846 0.878
+    best average linkage         0.931 0.876 0.903            0.862 0.966 0.911
+    whole blocks                 0.548 1.000 0.708            0.465 1.000 0.635
+    ns a factor                  188                          201
+
+The thresholds of linkage are the best of three on the test blocks themselves. In `patents`, unlabelled
+mentions count as other persons (`bcubed` with complete=True): left out, whole blocks would score 1.000.
 """
 
 import argparse

@@ -53,7 +53,7 @@ def bcubed(truth: ArrayLike, clusters: ArrayLike, complete: bool = False) -> BCu
     >>> print(bcubed([0, 0, 0, 1, 1, -1], [0, 0, 1, 1, 1, 1]))
     B³ precision 0.7333, recall 0.7333, F1 0.7333
     >>> print(bcubed([0, 0, 0, 1, 1, -1], [0, 0, 1, 1, 1, 1], complete=True))
-    B³ precision 0.6500, recall 0.7333, F1 0.6891
+    B³ precision 0.6500, recall 0.7333, F1 0.6892
     """
     persons, found = _checked(truth, clusters)
     known = persons != MISSING

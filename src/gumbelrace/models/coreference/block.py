@@ -65,10 +65,10 @@ def block_of(mentions: Mentions, rows: Indices) -> Block:
     Examples
     --------
     >>> from gumbelrace.models.coreference.mentions import mentions
-    >>> found = mentions({"author": ["Wei Li", "W. Li"], "title": ["On races", "More races"]})
+    >>> found = mentions({"author": ["Wei Li"] * 2 + ["W. Li"], "title": ["A race", "Race", "Trees"]})
     >>> block = block_of(found, found.rows_by_block()[0])
     >>> len(block), block.codes.shape, block.tokens
-    (2, (2, 2), array([0, 0], dtype=int32))
+    (3, (2, 2), array([0, 0], dtype=int32))
     """
     if len(rows) == 0:
         raise InvalidArgument("a block without mentions; give at least one row")

@@ -34,7 +34,7 @@ def in_training(name: str) -> bool:
     Examples
     --------
     >>> [in_training(name) for name in ("li w", "chen j", "cruz j", "smith a")]
-    [False, False, False, True]
+    [True, False, False, True]
     """
     return zlib.crc32(name.encode()) % 2 == 1
 

@@ -115,7 +115,8 @@ def rarity(names: Sequence[Name], population: Collection[Name]) -> NDArray[np.fl
     given, family = Counter(name.given for name in population), Counter(name.family for name in population)
     counts = [max(given[name.given], 1) * max(family[name.family], 1) for name in names]
     whole = np.log(max(len(population), 2))
-    return np.clip(1.0 - np.log(np.array(counts, np.float64)) / (2.0 * whole), 0.0, 1.0)
+    found: NDArray[np.float64] = 1.0 - np.log(np.array(counts, np.float64)) / (2.0 * whole)
+    return np.clip(found, 0.0, 1.0)
 
 
 def _without_suffix(parts: list[list[str]]) -> tuple[list[list[str]], str]:
