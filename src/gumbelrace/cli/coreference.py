@@ -20,7 +20,7 @@ from gumbelrace.experiments.coreference_fit import fitted
 from gumbelrace.experiments.coreference_study import Resolved, Task, resolve
 from gumbelrace.experiments.files import write_rows
 from gumbelrace.experiments.mentions import ReadMentions, read_mentions
-from gumbelrace.models.coreference.block import block_of
+from gumbelrace.models.coreference.block import block_of, blocks
 from gumbelrace.models.coreference.factor import Factor
 from gumbelrace.models.coreference.mentions import MISSING, Mentions, mentions
 from gumbelrace.models.coreference.simulate import simulate
@@ -153,7 +153,7 @@ def fit_file(
     if not (found.label != MISSING).any():
         raise InvalidArgument(f"{file} has no labels; name their column with --column label=NAME")
     with waiting("fitting"):
-        factor, score = fitted(found, np.random.default_rng(seed), complete)
+        factor, score = fitted(blocks(found), np.random.default_rng(seed), complete, processors())
     factor.save(weights)
     print(
         paragraphs(

@@ -1,38 +1,51 @@
 """Fitting the factor of coreference: weights by regression, the shaping by what clusters it leads to."""
 
 import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.experiments.coreference import SAMPLERS, Search, searched
 from gumbelrace.models.coreference.bcubed import BCubed
-from gumbelrace.models.coreference.block import blocks
+from gumbelrace.models.coreference.block import Block, block_of
 from gumbelrace.models.coreference.factor import Factor
-from gumbelrace.models.coreference.fit import choose_shaping, fit
+from gumbelrace.models.coreference.fit import choose_shaping, fit, in_training
 from gumbelrace.models.coreference.mentions import MISSING, Mentions
 from gumbelrace.population.pairs import Pairs
 
 # The search that judges a shaping, and the blocks it is judged on: larger ones would take most of the time.
-SEARCH, LARGEST = Search(sweeps=10, cold=3), 1500
+SEARCH, LARGEST = Search(sweeps=12, cold=4), 1000
 
 
-def fitted(mentions: Mentions, rng: np.random.Generator, complete: bool = False) -> tuple[Factor, BCubed]:
-    """Fit the weights, then choose the shaping; give the factor, and the B³ it has on these mentions.
+def fitted(
+    blocks: Sequence[Block], rng: np.random.Generator, complete: bool = False, jobs: int = 1
+) -> tuple[Factor, BCubed]:
+    """Fit the weights, then choose the shaping; give the factor, and the B³ it has on these blocks.
 
     Parameters
     ----------
-    mentions : Mentions
-        Labelled mentions; blocks without labels are left out.
+    blocks : sequence of Block
+        Blocks with labelled mentions; others are left out.
     rng : numpy.random.Generator
         Source of randomness.
     complete : bool
         As in `bcubed`.
+    jobs : int
+        Threads.
     """
-    usable = [block for block in blocks(mentions, least=2) if (block.label != MISSING).any()]
+    usable = [block for block in blocks if len(block) > 1 and (block.label != MISSING).any()]
     factor = fit(usable, rng, complete)
     small = [block for block in usable if len(block) <= LARGEST]
-    return choose_shaping(factor, small or usable, clusters, complete)
+    with ThreadPoolExecutor(jobs) as pool:
+        return choose_shaping(factor, small or usable, clusters, complete, apply=pool.map)
+
+
+def training_blocks(mentions: Mentions) -> list[Block]:
+    """Give the blocks for training, about half of all; see `held_out` for others."""
+    parts = zip(mentions.block_names, mentions.rows_by_block(), strict=True)
+    return [block_of(mentions, rows) for name, rows in parts if in_training(name)]
 
 
 def clusters(pairs: Pairs) -> NDArray[np.int64]:

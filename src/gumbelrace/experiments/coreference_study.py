@@ -84,7 +84,7 @@ class Task:
 
 
 def held_out(mentions: Mentions, least: int, most: int) -> list[int]:
-    """Give the blocks of `least` to `most` mentions that the weights of the library were not fitted to."""
+    """Give the blocks of `least` to `most` mentions that are not for training."""
     sizes, names = map(len, mentions.rows_by_block()), mentions.block_names
     return [b for b, size in enumerate(sizes) if least <= size <= most and not in_training(names[b])]
 

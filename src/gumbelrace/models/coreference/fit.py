@@ -154,6 +154,7 @@ def choose_shaping(
     cluster: Callable[[Pairs], Indices],
     complete: bool = False,
     candidates: Iterable[Shaping] = SHAPINGS,
+    apply: Callable[..., Iterable[BCubed]] = map,
 ) -> tuple[Factor, BCubed]:
     """Choose the shaping with which clusters match the labels best, by B³ F1.
 
@@ -169,6 +170,8 @@ def choose_shaping(
         As in `bcubed`.
     candidates : iterable of Shaping
         What to try.
+    apply : callable
+        ``apply(function, items)``, such as the `map` of an executor.
 
     Returns
     -------
@@ -176,7 +179,7 @@ def choose_shaping(
         The factor with the best shaping, and what it reached.
     """
     tried = [Factor(factor.weights, shaping) for shaping in candidates]
-    scores = [score(one, blocks, cluster, complete) for one in tried]
+    scores = list(apply(lambda one: score(one, blocks, cluster, complete), tried))
     best = int(np.argmax([one.f1 for one in scores]))
     return tried[best], scores[best]
 
