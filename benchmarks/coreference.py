@@ -4,8 +4,8 @@
 
 The factor is fitted to about half of the blocks, which a hash of their names chooses. First table: the
 other blocks, of 100 to 3,000 mentions, several seeds. Second: pairs of blocks above 2,000 mentions that are
-ever computed. Third: processor time of one block until B³ F1 is 98% of the final one, for the factor as it is
-and for the same values made slower by idle arithmetic, as an edit distance or a model's score would be.
+ever computed. Third: processor time of one block until B³ F1 is 98% of the final one, for the factor as it
+is and for the same values made slower by idle arithmetic, as an edit distance or a model's score would be.
 Without --data, mentions are simulated.
 """
 
