@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from gumbelrace.cli import reproduce_coreference
+from gumbelrace.cli import coreference, reproduce_coreference
 from gumbelrace.models.coreference.simulate import simulate
 
 
@@ -29,7 +29,8 @@ def labelled(tmp_path):
 COLUMNS = ("--column", "author=inventor", "--column", "label=person")
 
 
-def test_simulated_mentions_show_raced_and_exact(run, tmp_path):
+def test_simulated_mentions_show_raced_and_exact(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(coreference, "FITTED", 300)
     result = run("coreference", "--simulate", 300, "--sweeps", 4, "--runs", 2, "--out", "results")
     assert result.exit_code == 0, result.output
     assert "F1" in result.stdout

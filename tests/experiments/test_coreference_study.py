@@ -12,9 +12,16 @@ from gumbelrace.experiments.coreference import SAMPLERS, Search, searched
 from gumbelrace.experiments.coreference_claims import claims, evaluations_to_converge
 from gumbelrace.experiments.coreference_study import Task, held_out, resolve
 from gumbelrace.experiments.parallel import Stopped
-from gumbelrace.models.coreference import Factor, bcubed, block_of, mentions
-from gumbelrace.models.coreference.fit import in_training
-from gumbelrace.models.coreference.simulate import simulate
+from gumbelrace.models.coreference import (
+    Factor,
+    bcubed,
+    block_of,
+    blocks,
+    fit,
+    in_training,
+    mentions,
+    simulate,
+)
 
 SEARCH = Search(sweeps=6, cold=2)
 
@@ -22,7 +29,8 @@ SEARCH = Search(sweeps=6, cold=2)
 @pytest.fixture(scope="module")
 def task():
     found = mentions(simulate(500, np.random.default_rng(1)))
-    return Task(found, Factor.default(), SEARCH, ("raced", "matrix", "incremental"), runs=2, seed=3)
+    factor = fit(blocks(found), np.random.default_rng(2))
+    return Task(found, factor, SEARCH, ("raced", "matrix", "incremental"), runs=2, seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +57,7 @@ def test_points_are_those_of_the_clusters(task, resolved):
     score = bcubed(task.mentions.label, resolved.clusters["raced"])
     assert (last.precision, last.recall, last.f1) == score
     assert last.clusters == resolved.clusters["raced"].max() + 1
-    assert last.f1 > 0.7
+    assert last.f1 > 0.55  # whole blocks have 0.43, mentions alone 0.38
 
 
 def test_an_exact_sweep_evaluates_all_pairs_twice(task, resolved):

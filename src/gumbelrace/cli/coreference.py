@@ -31,6 +31,8 @@ from gumbelrace.solvers.base import check_delta
 PAGE, AUTO = "coreference.html", "auto"
 CONTENTS = {"clusters": "the cluster of each mention", "sweeps": "what each sweep reached and took"}
 COMPARED = ("raced", "matrix")
+# Simulated mentions to which the factor for others is fitted.
+FITTED = 3000
 
 app = typer.Typer(cls=WithDefault, help="Put mentions of authors into clusters, one for each person.")
 
@@ -69,7 +71,8 @@ def resolve_file(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Weights of the pairwise factor, as `fit` writes them; default: those of the library.",
+            help="Weights of the pairwise factor, as `fit` writes them; default: those of the library (for "
+            "simulated mentions: fitted to others).",
             show_default=False,
         ),
     ] = None,
@@ -111,8 +114,9 @@ def resolve_file(
     """
     check_delta(delta)
     check_sampler(sampler)
-    factor = Factor.default() if weights is None else Factor.load(weights)
+    loaded = None if weights is None else Factor.load(weights)
     given = taken(file, simulated, column, seed)
+    factor = loaded or (Factor.default() if simulated is None else factor_of_simulations(seed))
     search = Search(sweeps, max(1, sweeps // 4), delta=delta)
     first = named(sampler, given.mentions, factor, search)
     others = COMPARED if compare or simulated is not None else ()
@@ -201,6 +205,13 @@ def taken(
             return read_mentions(file, mapped(column))
     columns = simulate(int(simulated or 0), np.random.default_rng([seed, 20]))
     return ReadMentions([str(row) for row in range(len(columns["author"]))], mentions(columns))
+
+
+def factor_of_simulations(seed: int) -> Factor:
+    """Fit the factor to other simulated mentions: the library's is for real ones."""
+    with waiting("fitting the factor"):
+        found = mentions(simulate(FITTED, np.random.default_rng([seed, 21])))
+        return fitted(blocks(found), np.random.default_rng(seed), complete=True, jobs=processors())[0]
 
 
 def shown(task: Task, place: Path, jobs: int) -> Resolved:

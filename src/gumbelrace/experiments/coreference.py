@@ -63,7 +63,7 @@ class Search:
 
     sweeps: int = 20
     cold: int = 5
-    hottest: float = 1.0
+    hottest: float = 4.0
     coolest: float = 0.1
     delta: float = 0.05
     placed: bool = False
