@@ -21,10 +21,11 @@ import numpy as np
 
 import gumbelrace as gr
 from gumbelrace.experiments.coreference import SAMPLERS, Search, searched
+from gumbelrace.experiments.coreference_baselines import baselines
 from gumbelrace.experiments.coreference_fit import fitted, training_blocks
 from gumbelrace.experiments.coreference_study import Resolved, Task, held_out, resolve
 from gumbelrace.experiments.mentions import read_mentions
-from gumbelrace.models.coreference import Block, Factor, Mentions, bcubed, block_of, linkage, mentions
+from gumbelrace.models.coreference import Block, Factor, Mentions, bcubed, block_of, mentions
 from gumbelrace.models.coreference.features import log_factor
 from gumbelrace.models.coreference.simulate import simulate
 
@@ -83,19 +84,6 @@ def table_of_samplers(resolved: Resolved) -> None:
         low, high = audit.interval
         wrong = f"{audit.errors} of {audit.choices:,} wrong"
         print(f"audit, {audit.sampler}: {wrong} (95% {low:.4f} to {high:.4f})")
-
-
-def show_linkage(task: Task) -> None:
-    """Print the B³ of baselines on the same factor, at the threshold 0."""
-    for method in ("single", "average"):
-        found, labels, used = [], [], 0
-        for rows in task.rows:
-            block = block_of(task.mentions, rows)
-            found.append(used + linkage(task.factor.pairs(block), 0.0, method))
-            labels.append(block.label)
-            used = int(found[-1].max()) + 1
-        score = bcubed(np.concatenate(labels), np.concatenate(found), task.complete)
-        print(f"{method} linkage: {score}")
 
 
 def distinct_pairs(task: Task) -> None:
@@ -185,7 +173,8 @@ def main() -> None:
     print(f"{sum(map(len, task.rows)):,} mentions in {len(blocks)} blocks, {runs} seeds")
     with tempfile.TemporaryDirectory() as folder:
         table_of_samplers(resolve(task, Path(folder) / "blocks", jobs=2))
-    show_linkage(task)
+    for one in baselines(task):
+        print(f"{one.way:<20}F1 {one.f1:.4f}, precision {one.precision:.4f}, recall {one.recall:.4f}")
     distinct_pairs(task)
     for microseconds, most in COSTS.items():
         timed(task, microseconds, most)

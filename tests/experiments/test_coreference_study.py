@@ -9,6 +9,7 @@ import pytest
 from gumbelrace.errors import CheckpointMismatch
 from gumbelrace.experiments import coreference_study
 from gumbelrace.experiments.coreference import SAMPLERS, Search, searched
+from gumbelrace.experiments.coreference_baselines import baselines
 from gumbelrace.experiments.coreference_claims import claims, evaluations_to_converge
 from gumbelrace.experiments.coreference_study import Task, held_out, resolve
 from gumbelrace.experiments.parallel import Stopped
@@ -124,6 +125,15 @@ def test_temperatures_fall_to_zero():
 def some_pairs():
     found = mentions({"author": ["Wei Li", "W. Li"]})
     return Factor.default().pairs(block_of(found, found.rows_by_block()[0]))
+
+
+def test_baselines(task):
+    """Oracle: whole blocks and single mentions, judged directly."""
+    found = {one.way: one[1:] for one in baselines(task)}
+    assert found["whole blocks"] == bcubed(task.mentions.label, task.mentions.block)
+    assert found["each mention alone"] == bcubed(task.mentions.label, np.arange(500))
+    assert found["average linkage"][2] > found["whole blocks"][2]
+    assert len(found) == 4
 
 
 def test_claims_of_the_paper(task, tmp_path):

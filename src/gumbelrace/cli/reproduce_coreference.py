@@ -12,6 +12,7 @@ from gumbelrace.cli.options import Seed
 from gumbelrace.cli.places import Folder, made, processors
 from gumbelrace.cli.progress import waiting
 from gumbelrace.experiments.coreference import Search
+from gumbelrace.experiments.coreference_baselines import baselines
 from gumbelrace.experiments.coreference_claims import EXACT, PRINTED, claims
 from gumbelrace.experiments.coreference_fit import fitted, training_blocks
 from gumbelrace.experiments.coreference_study import Task, held_out
@@ -76,5 +77,6 @@ def coreference(
             files[name] = "what each sweep reached and took in the paper's setting"
         for name in write_rows(folder, "claims", found):
             files[name] = "the paper's statements and what was found"
-        write_page(folder / PAGE, reproduced_page((printed, ours), found, facts(tasks[1]), files))
+        beside = (found, [*baselines(ours.task)])
+        write_page(folder / PAGE, reproduced_page((printed, ours), beside, facts(ours.task), files))
     print(told(ours, folder))

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+from gumbelrace.experiments.coreference_baselines import Baseline
 from gumbelrace.experiments.coreference_study import Resolved
 from gumbelrace.experiments.records import Claim
 from gumbelrace.report.coreference import answer, coreference_sections, panels, samplers_table
-from gumbelrace.report.page import Files, Page, Section, Text
+from gumbelrace.report.page import Column, Files, Page, Section, Table, Text
 from gumbelrace.report.tables import claims_sentence, claims_table
 
 TITLE = "Author coreference, reproduced"
@@ -22,9 +23,12 @@ SETTING = (
 )
 
 
+SIMPLER = "The same blocks and the same factor; linkage merges clusters while their factor is positive."
+
+
 def reproduced_page(
     studies: tuple[Resolved, Resolved],
-    claims: Sequence[Claim],
+    beside: tuple[Sequence[Claim], Sequence[Baseline]],
     facts: Mapping[str, str],
     files: Mapping[str, str],
 ) -> Page:
@@ -34,18 +38,26 @@ def reproduced_page(
     ----------
     studies : (Resolved, Resolved)
         The paper's setting, and ours.
-    claims : sequence of Claim
-        The paper's statements.
+    beside : (claims, baselines)
+        The paper's statements, and what simpler ways reach; the latter may be empty.
     facts, files
         As in `coreference_page`.
     """
-    printed, ours = studies
+    (printed, ours), (claims, baselines) = studies, beside
     sections = [
         Section(
             "Ours beside the paper's", [Text(SETTING), Text(claims_sentence(claims)), claims_table(claims)]
         ),
         Section("As printed", [Text(answer(printed)), samplers_table(printed), panels(printed)]),
         *coreference_sections(ours),
+        *([Section("Simpler ways", [Text(SIMPLER), baselines_table(baselines)])] if baselines else []),
         Section("The data", [Files(files)]),
     ]
     return Page(TITLE, LEAD, facts, sections)
+
+
+def baselines_table(baselines: Sequence[Baseline]) -> Table:
+    """Lay out what simpler ways reach."""
+    columns = [Column("way", is_number=False), *map(Column, ("F1", "precision", "recall"))]
+    rows = [[b.way, *(f"{x:.4f}" for x in (b.f1, b.precision, b.recall))] for b in baselines]
+    return Table(columns, rows)
