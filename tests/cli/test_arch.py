@@ -88,10 +88,10 @@ def test_another_series_does_not_go_on_from_a_checkpoint(run, fails, short, tmp_
     assert "another path" in fails("arch", "--simulate", 1100, "--out", "results", *SMALL)
 
 
-def test_a_killed_run_goes_on_to_the_same_result(tmp_path):
+def test_a_killed_run_goes_on_to_the_same_result(run, tmp_path):
     """SIGKILL while chains run: the next call goes on from its checkpoints, as if nothing had happened."""
     words = [*map(str, SMALL), "--steps", "1000", "--simulate", "1200", "--out"]
-    called([*words, "whole"], tmp_path).wait()
+    assert run("arch", *words, "whole").exit_code == 0
     killed = called([*words, "killed"], tmp_path)
     place = tmp_path / "killed" / ".arch-1000-2-0"
     while killed.poll() is None and not any(place.glob("raced*")):
@@ -99,7 +99,7 @@ def test_a_killed_run_goes_on_to_the_same_result(tmp_path):
     killed.kill()
     assert killed.wait() == -signal.SIGKILL
     assert not (tmp_path / "killed" / ORDERS).exists()
-    assert called([*words, "killed"], tmp_path).wait() == 0
+    assert run("arch", *words, "killed").exit_code == 0
     for name in (ORDERS, "parameters.csv", "tracks.csv"):
         assert rows(tmp_path / "killed" / name) == rows(tmp_path / "whole" / name)
 

@@ -33,7 +33,6 @@ WAYS = [
     *((gr.Exact(), keep) for keep in EXACT_WAYS),
     (EARLY, "nothing"),
     (EARLY, "pairs"),
-    (gr.Betting(1e-3), "nothing"),
     (gr.Betting(1e-3), "pairs"),
 ]
 
