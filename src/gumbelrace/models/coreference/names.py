@@ -92,7 +92,8 @@ def parse_name(text: str) -> Name:
     """
     parts = [part.split() for part in JOINED.sub("", folded(text)).replace(".", " ").split(",")]
     parts, suffix = _without_suffix([part for part in parts if part])
-    lists = [[word for piece in part for word in NAME_WORD.findall(piece)] for part in parts]
+    # Circled numbers and the like are neither digits nor letters.
+    lists = [[w for piece in part for w in NAME_WORD.findall(piece) if w.isalpha()] for part in parts]
     if len(lists) > 1:
         family, forenames = lists[0], [word for part in lists[1:] for word in part]
     else:
