@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1] / "src" / PACKAGE
 LAYERS = {
     "errors": 0,
     "atomic": 0,
+    "optional": 0,
     "jit": 0,
     "packed": 0,
     "population": 1,
@@ -46,6 +47,7 @@ HIGHEST_FOR_MODELS = 1
 WITHIN_LAYER = {
     "jit": {"errors"},
     "packed": {"errors"},
+    "optional": {"errors"},
     "population": {"shuffle"},
     "audit": {"sample"},
     "cli": {"demo", "report"},

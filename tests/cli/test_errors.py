@@ -214,8 +214,8 @@ def test_no_room_for_the_temporary_file(fails, tmp_path, monkeypatch):
     assert "has no room for the numbers of good.csv; set TMPDIR" in fails("best", "good.csv")
 
 
-def test_missing_pyarrow_is_named(fails, tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+def test_missing_pyarrow_is_named(fails, tmp_path, without):
+    without("pyarrow")
     (tmp_path / "table.parquet").write_bytes(b"PAR1")
     prepare(tmp_path)
     for words in ("best table.parquet", "sample good.npy --out draws.parquet"):

@@ -1,6 +1,5 @@
 """Taylor expansions in the data: references, sums from stored moments, residual variance, outliers."""
 
-import sys
 
 import numba
 import numpy as np
@@ -287,7 +286,7 @@ def test_derivatives_by_jax():
     assert_same_sums(raced(near(y)), rewards_of(y, near(y)))
 
 
-def test_without_jax_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "jax", None)
+def test_without_jax_the_extra_is_named(without):
+    without("jax")
     with pytest.raises(MissingPackage, match=r"gumbelrace\[jax\]"):
         gr.derivatives_by_jax(lambda y, theta: 0.0)

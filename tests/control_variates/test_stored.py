@@ -1,6 +1,5 @@
 """Expansions whose derivatives are stored, given as arrays or found by JAX."""
 
-import sys
 
 import numpy as np
 import pytest
@@ -111,7 +110,7 @@ def test_by_jax(order):
     assert jnp.zeros(1).dtype == np.float32  # the user's setting is as it was
 
 
-def test_without_jax_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "jax", None)
+def test_without_jax_the_extra_is_named(without):
+    without("jax")
     with pytest.raises(MissingPackage, match=r"gumbelrace\[jax\]"):
         gr.jax_taylor(lambda theta: 0.0, (), [0.0])

@@ -64,8 +64,8 @@ def test_parquet(tmp_path):
     same(read_prices(tmp_path / "prices.parquet", time="minute", unit="m"))
 
 
-def test_a_missing_package_is_named(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+def test_a_missing_package_is_named(tmp_path, without):
+    without("pyarrow")
     with pytest.raises(MissingPackage, match=r"gumbelrace\[parquet\]"):
         read_prices(written(tmp_path, "", "prices.parquet"))
 

@@ -1,12 +1,11 @@
 """Traces for ArviZ. Its packages are imported when first used."""
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 from gumbelrace.chain.layout import named
-from gumbelrace.errors import MissingPackage
 from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.optional import optional
 
 
 def tree(
@@ -51,9 +50,4 @@ def _attributes(kernel: Kernel[Any]) -> dict[str, str]:
 
 def package(name: str) -> Any:
     """Import a package of the extra ``arviz``, or say how to install it."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingPackage(
-            f'{error.name or name} is not installed; install it with: pip install "gumbelrace[arviz]"'
-        ) from error
+    return optional(name, "arviz")

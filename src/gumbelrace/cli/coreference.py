@@ -11,7 +11,7 @@ import typer
 
 from gumbelrace.cli.default_command import WithDefault
 from gumbelrace.cli.options import Delta, Seed
-from gumbelrace.cli.places import Folder, made, processors
+from gumbelrace.cli.places import Folder, Jobs, made, processors
 from gumbelrace.cli.progress import progress, waiting
 from gumbelrace.cli.words import paragraphs, percent
 from gumbelrace.errors import InvalidArgument
@@ -85,12 +85,7 @@ def resolve_file(
     runs: Annotated[int, typer.Option(min=1, metavar="N", help="Runs with other random numbers.")] = 1,
     delta: Delta = 0.05,
     seed: Seed = 0,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Threads; default: as many as processors.", show_default=False
-        ),
-    ] = None,
+    jobs: Jobs = None,
 ) -> None:
     """Put mentions of authors into clusters, one for each person.
 

@@ -10,7 +10,8 @@ import numpy as np
 from gumbelrace.cli.checks import listed
 from gumbelrace.cli.rows import Indices
 from gumbelrace.cli.streamed import HELD, Streamed
-from gumbelrace.errors import InvalidArgument, InvalidFile, MissingPackage
+from gumbelrace.errors import InvalidArgument, InvalidFile
+from gumbelrace.optional import optional
 from gumbelrace.population.base import Floats
 
 BUFFER_BYTES = 2**20
@@ -27,13 +28,7 @@ def parquet_table(path: Path) -> Iterator[Streamed]:
 
 def parquet_package() -> Any:
     """Give the part of pyarrow that reads and writes .parquet."""
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        raise MissingPackage(
-            '.parquet files need the package pyarrow; pip install "gumbelrace[parquet]"'
-        ) from error
-    return parquet
+    return optional("pyarrow.parquet", "parquet")
 
 
 @contextmanager

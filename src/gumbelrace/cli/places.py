@@ -12,6 +12,11 @@ Folder = Annotated[
     Path, typer.Option(metavar="FOLDER", help="Write the page and the data here; made if missing.")
 ]
 
+Jobs = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Threads; default: as many as processors.", show_default=False),
+]
+
 
 def made(folder: Path) -> Path:
     """Make a folder, unless something else lies there."""

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gumbelrace.cli.options import Seed
-from gumbelrace.cli.places import made, processors
+from gumbelrace.cli.places import Jobs, made, processors
 from gumbelrace.cli.progress import progress, waiting
 from gumbelrace.cli.reproduce_arch import arch
 from gumbelrace.cli.reproduce_coreference import coreference
@@ -47,12 +47,7 @@ def synthetic(
         bool, typer.Option("--full", help=f"The paper's {FULL:,} draws a point: most of an hour.")
     ] = False,
     seed: Seed = 0,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Threads; default: as many as processors.", show_default=False
-        ),
-    ] = None,
+    jobs: Jobs = None,
 ) -> None:
     """Reproduce the synthetic study (section 5.1, appendices B and C.1).
 

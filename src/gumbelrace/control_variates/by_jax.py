@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from gumbelrace.control_variates.data import Derivatives, Floats
 from gumbelrace.control_variates.parameters import ParameterTaylor, checked_centre
 from gumbelrace.control_variates.stored import stored_taylor
-from gumbelrace.errors import MissingPackage
+from gumbelrace.optional import optional
 
 
 def jax_taylor(
@@ -98,8 +98,4 @@ def _derivatives(jax: Any, function: Callable[..., Any]) -> tuple[Any, Any, Any]
 
 
 def _jax() -> Any:
-    try:
-        import jax
-    except ImportError as error:
-        raise MissingPackage('JAX is not installed; pip install "gumbelrace[jax]"') from error
-    return jax
+    return optional("jax", "jax")

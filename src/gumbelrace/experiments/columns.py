@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gumbelrace.errors import InvalidArgument, MissingPackage
+from gumbelrace.errors import InvalidArgument
+from gumbelrace.optional import optional
 
 
 def column_names(path: str | Path) -> list[str]:
@@ -113,11 +114,7 @@ def _from_csv(path: Path, names: Sequence[str]) -> list[Any]:
 
 @contextmanager
 def _parquet(path: Path) -> Iterator[Any]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise MissingPackage('pyarrow is not installed; pip install "gumbelrace[parquet]"') from error
+    pyarrow, parquet = (optional(name, "parquet") for name in ("pyarrow", "pyarrow.parquet"))
     try:
         yield parquet
     except pyarrow.ArrowException as error:

@@ -1,6 +1,5 @@
 """Agreement of names: the classes of pairs."""
 
-import sys
 
 import numpy as np
 import pytest
@@ -56,7 +55,7 @@ def test_too_many_names_are_refused(monkeypatch):
         agreement([parse_name("Wei Li"), parse_name("W. Li")])
 
 
-def test_a_missing_package_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "rapidfuzz", None)
+def test_a_missing_package_is_named(without):
+    without("rapidfuzz")
     with pytest.raises(MissingPackage, match=r"gumbelrace\[coreference\]"):
         agreement([parse_name("Wei Li")])

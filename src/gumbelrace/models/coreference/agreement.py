@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.errors import InvalidArgument, MissingPackage
+from gumbelrace.errors import InvalidArgument
 from gumbelrace.models.coreference.names import Name
+from gumbelrace.optional import optional
 
 Codes = NDArray[np.uint8]
 
@@ -107,10 +108,7 @@ def _close(texts: list[str]) -> NDArray[Any]:
 
 
 def _similarity(texts: list[str]) -> NDArray[np.float32]:
-    try:
-        from rapidfuzz import distance, process
-    except ImportError as error:
-        raise MissingPackage('rapidfuzz is not installed; pip install "gumbelrace[coreference]"') from error
+    distance, process = (optional(f"rapidfuzz.{part}", "coreference") for part in ("distance", "process"))
     scorer = distance.JaroWinkler.normalized_similarity
     table: NDArray[np.float32] = process.cdist(texts, texts, scorer=scorer, dtype=np.float32)
     return table
