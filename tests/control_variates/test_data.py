@@ -1,6 +1,5 @@
 """Taylor expansions in the data: references, sums from stored moments, residual variance, outliers."""
 
-
 import numba
 import numpy as np
 import pytest

@@ -1,6 +1,5 @@
 """Expansions whose derivatives are stored, given as arrays or found by JAX."""
 
-
 import numpy as np
 import pytest
 from tests.control_variates.cases import (

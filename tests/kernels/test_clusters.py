@@ -179,6 +179,33 @@ def test_audit_keeps_the_promise(name, solver):
     assert info.evaluations < 0.8 * info.rewards
 
 
+def one_person_and_many(value):
+    """A large cluster that belongs together, and small ones of one to three; nothing else does."""
+    sizes = [60, *([1] * 20), *([2] * 15), *([3] * 10)]
+    labels = np.repeat(np.arange(len(sizes)), sizes).astype(np.int32)
+    table = np.where(labels[:, None] == labels, 0.9, value)
+    return table, gr.Labels(labels)
+
+
+@pytest.mark.parametrize("solver", [gr.Race(), gr.Betting()], ids=repr)
+def test_clusters_that_cannot_win_are_not_read(solver):
+    table, state = one_person_and_many(-0.9)
+    kernel = gr.ClusterGibbs(pairs_of(table, (-1.0, 1.0)), solver, annealing=gr.Constant(0.0))
+    after, info = kernel.step(np.random.default_rng(42), state)
+    assert np.array_equal(after.labels, state.labels)
+    # Mentions of the large cluster read no other one; those of small ones may read everything.
+    assert info.evaluations <= 60 * 59 + 80 * 140
+    assert kernel.audit(np.random.default_rng(43), state) == (0, 140)
+    wide = gr.ClusterGibbs(pairs_of(table, (-100.0, 100.0)), solver, annealing=gr.Constant(0.0))
+    assert wide.step(np.random.default_rng(42), state)[1].evaluations > info.evaluations
+
+
+def test_a_small_cluster_that_is_impossible_rules_out_itself_alone():
+    table, state = one_person_and_many(-np.inf)
+    kernel = gr.ClusterGibbs(pairs_of(table), gr.Race(), annealing=gr.Constant(0.0))
+    assert np.array_equal(kernel.step(np.random.default_rng(44), state)[0].labels, state.labels)
+
+
 def test_audit_counts_errors():
     """Many sums of equal size, and a race that promises next to nothing: it errs, and the audit says so."""
     kernel = gr.ClusterGibbs(pairs_of(symmetric(300, 0.0, 1.0, 17)), gr.Race(delta=0.9))

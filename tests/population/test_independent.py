@@ -169,3 +169,26 @@ def test_sizes_must_be_possible(sizes):
 def test_function_must_be_callable():
     with pytest.raises(InvalidArgument, match="not callable"):
         gr.independent([np.zeros(3)], [3])
+
+
+@pytest.mark.parametrize("solver", [gr.Race(gr.Serfling()), gr.Betting()], ids=repr)
+def test_arms_that_cannot_reach_the_leader_are_not_read(solver):
+    """One large arm, and small ones that a range of [-1, 1] keeps far below it."""
+    rng = seeded(2)
+    arms = [rng.uniform(-1, 1, 5) for _ in range(40)] + [rng.uniform(0.4, 0.6, 2000)]
+    ranged, plain = Recorder(arms), Recorder(arms)
+    outcome = solver.best(ranged.population((-1.0, 1.0)), None, seeded(3))
+    assert outcome.arm == 40
+    assert outcome.evaluations == ranged.evaluations == ranged.count[40].sum()
+    if not solver.needs_range:
+        assert solver.best(plain.population(), None, seeded(3)).arm == 40
+        assert all(count.any() for count in plain.count)
+
+
+@pytest.mark.parametrize("solver", [gr.Race(), gr.Race(gr.Serfling()), gr.Betting()], ids=repr)
+def test_an_arm_that_can_reach_little_may_still_win(solver):
+    arms = [np.full(50, 0.9), np.full(2000, -0.5), np.full(1000, -0.1), np.full(30, 0.2)]
+    for offset in (0.0, 20.0):
+        log_prior = np.array([0.0, 0.0, 0.0, 2 * offset])
+        outcome = solver.best(Recorder(arms).population((-1.0, 1.0)), log_prior, seeded(4))
+        assert outcome.arm == (0 if offset == 0.0 else 3)

@@ -1,7 +1,8 @@
-"""The choice of a cluster for one mention: small clusters are read whole, a race decides on the large ones.
+"""The choice of a cluster for one mention: a race of the large clusters and of groups of small ones.
 
-After the first look all is known of a cluster that is not larger than it. So the best of the small clusters
-and of the empty one is a single arm of the race, without rows and with its value as offset.
+After the first look all is known of a cluster that is not larger than it. So small clusters of equal size
+are a single arm, whose value, that of the best of them, is found when it is their turn; often they can
+reach so little that it never is. The mention's own cluster is the favourite.
 """
 
 from typing import Any, NamedTuple
@@ -11,11 +12,16 @@ from numpy.typing import NDArray
 
 from gumbelrace.jit import Bits, maker, part
 from gumbelrace.kernels.cluster_order import streams_of
-from gumbelrace.kernels.cluster_partition import CLUSTERS, Partition, size_of
+from gumbelrace.kernels.cluster_partition import CLUSTERS, UNPLACED, Partition, size_of
 from gumbelrace.population.base import CODE, FINE, Floats, Source, read
 from gumbelrace.population.pair_readers import MENTION
+from gumbelrace.solvers import separate
+from gumbelrace.solvers.betting_separate import OwnWagers
+from gumbelrace.solvers.exact import Scan
 from gumbelrace.solvers.field import LEADER, LOOKS
-from gumbelrace.solvers.separate import OwnGear, race_own
+from gumbelrace.solvers.race_separate import OwnLooks
+from gumbelrace.solvers.rules import implements
+from gumbelrace.solvers.separate import NOBODY, OwnGear, best_of_group, race_own, rewind_own, take_own
 
 # Entries of Desk.tally
 ALL, LOOKED, CHANGED, VISITED, WRONG, DONE = range(6)
@@ -26,13 +32,13 @@ ROUNDING = 1e-10
 
 
 class Memo(NamedTuple):
-    """The clusters from which one mention chooses, and those among them that race."""
+    """The clusters from which one mention chooses, and the arms of their race."""
 
     offset: Floats  # noise of each segment; after the last, of the empty cluster
     sums: Floats  # of each segment that was read whole
-    segments: NDArray[np.int64]  # of the arms of the race
+    segments: NDArray[np.int64]  # of each arm; of a group, the best one
     starts: NDArray[np.int64]
-    sizes: NDArray[np.int64]
+    sizes: NDArray[np.int64]  # of a group of segments of size k, -k
     offsets: Floats
 
 
@@ -67,29 +73,98 @@ class Desk(NamedTuple):
     tally: NDArray[np.int64]
 
 
+class OfClusters(NamedTuple):
+    """The order in which members of large clusters are read, and what is needed to read small ones."""
+
+    order: Any  # Streams or Keyed
+    desk: Desk
+    mention: int
+    left_out: int
+
+
 @maker
 def choose(
     rule: Any, gear: OwnGear, source: Source, desk: Desk, bits: Bits, limit: int, i: int, left_out: int
 ) -> int:
     """Find the best segment for mention `i`, set aside; after the last segment is the empty cluster."""
-    memo, desk.site[MENTION] = desk.memo, i
-    best = best_known(desk, source, limit, i, left_out)
-    arms = line_up_large(desk, limit, i, left_out)
-    if arms == 0 or source.fault[CODE] != FINE:
-        return best
-    memo.starts[arms], memo.sizes[arms], memo.offsets[arms] = 0, 0, value_of(desk, best)
-    winner = race(rule, gear, source, desk, bits, arms + 1, i)
-    return best if winner == arms else memo.segments[winner]
+    desk.site[MENTION] = i
+    if limit >= len(desk.partition.labels):
+        return best_known(desk, source, 0, limit, i, left_out)
+    favourite = line_up_own(desk, i, left_out)
+    arms = line_up_large(desk, limit, i, left_out, favourite + 1)
+    arms = line_up_small(desk, limit, i, left_out, arms)
+    return desk.memo.segments[race(rule, gear, source, desk, bits, arms, i, left_out, favourite)]
 
 
-@maker
-def race(rule: Any, gear: OwnGear, source: Source, desk: Desk, bits: Bits, arms: int, i: int) -> int:
+def race(
+    rule: Any,
+    gear: OwnGear,
+    source: Source,
+    desk: Desk,
+    bits: Bits,
+    arms: int,
+    i: int,
+    left_out: int,
+    favourite: int,
+) -> int:
     """Race the arms that are lined up in the memo; return the best."""
+    raise NotImplementedError
+
+
+@implements(race, OwnLooks, makes=True)
+@implements(race, OwnWagers, makes=True)
+def _race(
+    rule: Any,
+    gear: OwnGear,
+    source: Source,
+    desk: Desk,
+    bits: Bits,
+    arms: int,
+    i: int,
+    left_out: int,
+    favourite: int,
+) -> int:
     memo = desk.memo
-    streams = streams_of(desk.ordering, desk.partition, memo.starts[:arms], memo.sizes[:arms], i)
-    race_own(rule, gear, limited(source, arms), streams, bits, memo.sizes, memo.offsets)
+    order = streams_of(desk.ordering, desk.partition, memo.starts[:arms], memo.sizes[:arms], i)
+    streams = OfClusters(order, desk, i, left_out)
+    race_own(rule, gear, limited(source, arms), streams, bits, memo.sizes, memo.offsets, favourite)
     desk.tally[LOOKED] += gear.field.tally[LOOKS]
     return gear.field.tally[LEADER]
+
+
+@implements(race, Scan)
+def _no_race(
+    rule: Scan,
+    gear: OwnGear,
+    source: Source,
+    desk: Desk,
+    bits: Bits,
+    arms: int,
+    i: int,
+    left_out: int,
+    favourite: int,
+) -> int:
+    # All clusters are small to it.
+    return NOBODY
+
+
+@implements(take_own, OfClusters)
+def _take(streams: OfClusters, bits: Bits, arm: int, rows: NDArray[np.int64], count: int) -> None:
+    separate.take_own(streams.order, bits, arm, rows, count)
+
+
+@implements(rewind_own, OfClusters)
+def _rewind(streams: OfClusters) -> None:
+    separate.rewind_own(streams.order)
+
+
+@implements(best_of_group, OfClusters)
+def _best_of_group(streams: OfClusters, source: Source, arm: int) -> float:
+    desk, size, ruled_out = streams.desk, -streams.desk.memo.sizes[arm], source.ruled_out[0]
+    best = best_known(desk, source, size, size, streams.mention, streams.left_out)
+    source.ruled_out[0] = ruled_out  # what was read has nothing to do with the first arm
+    desk.memo.segments[arm] = best
+    return value_of(desk, best)
 
 
 @part
@@ -100,14 +175,22 @@ def others(desk: Desk, s: int, i: int) -> int:
 
 
 @part
-def best_known(desk: Desk, source: Source, limit: int, i: int, left_out: int) -> int:
-    """Read the clusters of at most `limit` members; give the best of them and of the empty one."""
+def is_among(desk: Desk, s: int, least: int, most: int, i: int, left_out: int) -> bool:
+    """Whether a segment has from `least` to `most` members; the mention's own, only if `least` is 0."""
+    size = others(desk, s, i)
+    is_own = size < size_of(desk.partition, s)
+    return s != left_out and least <= size <= most and not (is_own and least > 0)
+
+
+@part
+def best_known(desk: Desk, source: Source, least: int, most: int, i: int, left_out: int) -> int:
+    """Read the clusters of `least` to `most` members; give the best of them and of the empty one."""
     clusters = desk.partition.counts[CLUSTERS]
-    read_small(desk, source, limit, i, left_out)
+    read_small(desk, source, least, most, i, left_out)
     best = clusters
     for s in range(clusters):
-        known = others(desk, s, i) <= limit or is_summed(desk, s)
-        if s != left_out and known and value_of(desk, s) > value_of(desk, best):
+        known = is_among(desk, s, least, most, i, left_out)
+        if known and value_of(desk, s) > value_of(desk, best):
             best = s
     return best
 
@@ -126,18 +209,16 @@ def is_summed(desk: Desk, s: int) -> bool:
 
 
 @part
-def read_small(desk: Desk, source: Source, limit: int, i: int, left_out: int) -> None:
-    """Sum the values of mention `i` with each small cluster, many clusters at a time."""
+def read_small(desk: Desk, source: Source, least: int, most: int, i: int, left_out: int) -> None:
+    """Sum the values of mention `i` with each cluster of these sizes, many clusters at a time."""
     partition, memo, batch, filled = desk.partition, desk.memo, desk.batch, 0
     for s in range(partition.counts[CLUSTERS]):
-        size = others(desk, s, i)
         if is_summed(desk, s):
             memo.sums[s] = desk.sums.table[i, desk.sums.column[partition.ids[s]]]
-        elif size <= limit and s != left_out:
-            memo.sums[s], start = 0.0, partition.starts[s]
+        elif is_among(desk, s, least, most, i, left_out):
+            memo.sums[s], start, size = 0.0, partition.starts[s], others(desk, s, i)
             if size == 0:
-                # The mention was alone: its cluster is the empty one.
-                memo.offset[partition.counts[CLUSTERS]] = -np.inf
+                close_empty(desk)
             for k in range(start, start + size):
                 batch.rows[filled], batch.owner[filled] = partition.members[k], s
                 filled += 1
@@ -145,6 +226,12 @@ def read_small(desk: Desk, source: Source, limit: int, i: int, left_out: int) ->
                     add_up(desk, source, filled)
                     filled = 0
     add_up(desk, source, filled)
+
+
+@part
+def close_empty(desk: Desk) -> None:
+    """Leave the empty cluster out: the mention was alone, and its own cluster is that."""
+    desk.memo.offset[desk.partition.counts[CLUSTERS]] = -np.inf
 
 
 @part
@@ -158,16 +245,53 @@ def add_up(desk: Desk, source: Source, filled: int) -> None:
 
 
 @part
-def line_up_large(desk: Desk, limit: int, i: int, left_out: int) -> int:
-    """Make an arm of each cluster that was not read whole; return how many there are."""
-    memo, arms = desk.memo, 0
+def line_up(desk: Desk, arm: int, s: int, i: int) -> None:
+    """Make an arm of a segment."""
+    memo = desk.memo
+    memo.segments[arm], memo.starts[arm] = s, desk.partition.starts[s]
+    memo.sizes[arm], memo.offsets[arm] = others(desk, s, i), memo.offset[s]
+
+
+@part
+def line_up_own(desk: Desk, i: int, left_out: int) -> int:
+    """Make an arm of the mention's own cluster; return which, if it has one."""
+    partition = desk.partition
+    if partition.labels[i] == UNPLACED or partition.segment[partition.labels[i]] == left_out:
+        return NOBODY
+    line_up(desk, 0, partition.segment[partition.labels[i]], i)
+    if desk.memo.sizes[0] == 0:
+        close_empty(desk)
+    return 0
+
+
+@part
+def line_up_large(desk: Desk, limit: int, i: int, left_out: int, arms: int) -> int:
+    """Make an arm of each other cluster of more than `limit` members; return how many there are now."""
+    most = len(desk.partition.labels)
     for s in range(desk.partition.counts[CLUSTERS]):
-        size = others(desk, s, i)
-        if size > limit and s != left_out and not is_summed(desk, s):
-            memo.segments[arms], memo.starts[arms] = s, desk.partition.starts[s]
-            memo.sizes[arms], memo.offsets[arms] = size, memo.offset[s]
+        if is_among(desk, s, limit + 1, most, i, left_out):
+            line_up(desk, arms, s, i)
             arms += 1
     return arms
+
+
+@part
+def line_up_small(desk: Desk, limit: int, i: int, left_out: int, first: int) -> int:
+    """Make an arm of each group of small clusters, and of the empty one; return how many there are now."""
+    memo, clusters = desk.memo, desk.partition.counts[CLUSTERS]
+    for k in range(limit):
+        memo.starts[first + k], memo.sizes[first + k], memo.offsets[first + k] = 0, -1 - k, -np.inf
+    for s in range(clusters):
+        if is_among(desk, s, 1, limit, i, left_out):
+            arm = first + others(desk, s, i) - 1
+            memo.offsets[arm] = max(memo.offsets[arm], memo.offset[s])
+    arms = first
+    for arm in range(first, first + limit):
+        memo.sizes[arms], memo.offsets[arms] = memo.sizes[arm], memo.offsets[arm]
+        arms += memo.offsets[arm] > -np.inf
+    memo.segments[arms], memo.starts[arms], memo.sizes[arms] = clusters, 0, 0
+    memo.offsets[arms] = memo.offset[clusters]
+    return arms + 1
 
 
 @maker
@@ -192,5 +316,5 @@ def limited(source: Source, arms: int) -> Source:
 def is_best(desk: Desk, source: Source, i: int, chosen: int) -> bool:
     """Whether all values, with the same noise, make the segment chosen the best but for rounding."""
     desk.site[MENTION] = i
-    best = value_of(desk, best_known(desk, source, len(desk.partition.labels), i, NONE))
+    best = value_of(desk, best_known(desk, source, 0, len(desk.partition.labels), i, NONE))
     return value_of(desk, chosen) >= best - ROUNDING * abs(best)

@@ -89,7 +89,9 @@ class Workplace:
 
     def __init__(self, pairs: Pairs, solver: Solver, keep: str, fixed: bool) -> None:
         n, self.pairs, self.keep = pairs.size, pairs, keep
-        partition, arms = new_partition(n), n // (1 + first_look(solver, n)) + 2
+        limit = first_look(solver, n)
+        # Its own cluster, the large ones, groups of small ones, and the empty one
+        partition, arms = new_partition(n), n // (1 + limit) + limit + 2
         ordering = new_fixed(n, arms, isinstance(solver, Betting)) if fixed else new_fresh(n, arms)
         self.fetched = pairs.fetched(partition.members, new_store(n, STORES[keep]))
         self.desk = Desk(
@@ -104,7 +106,7 @@ class Workplace:
         self.source = _source(self.fetched, pairs.limits, arms)
         self.lines = self.source._replace(reader=self.fetched.lines.address)
         self.rule = rule_for(solver, n, self.desk.memo.sizes)
-        self.task = Task(0.0, first_look(solver, n), False)
+        self.task = Task(0.0, limit, False)
         self._summed: NDArray[np.int32] | None = None
         self._full = False
 

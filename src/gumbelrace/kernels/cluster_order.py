@@ -40,14 +40,16 @@ class Fixed(NamedTuple):
 
 
 class Keyed(NamedTuple):
-    """The members of each arm's cluster, by their keys."""
+    """The members of each arm's cluster, by their keys with one mention."""
 
     starts: NDArray[np.int64]
     counts: NDArray[np.int64]
     partition: Partition
     cursor: NDArray[np.int64]
+    numbers: NDArray[np.uint32]
     keys: NDArray[np.uint32]
     sorts: bool
+    mention: int
 
 
 def new_fresh(size: int, arms: int) -> Fresh:
@@ -82,13 +84,20 @@ def _fresh(
 def _fixed(
     ordering: Fixed, partition: Partition, starts: NDArray[np.int64], counts: NDArray[np.int64], i: int
 ) -> Keyed:
+    cursor, numbers, keys = ordering.cursor, ordering.numbers, ordering.keys
     for arm in range(len(starts)):
-        ordering.cursor[arm] = 0
-        # Unsigned indices cannot count from the end: only then does the loop run in vector registers.
-        for place in range(np.uint64(starts[arm]), np.uint64(starts[arm] + counts[arm])):
-            other = ordering.numbers[np.uint64(partition.members[place])]
-            ordering.keys[place] = key_of(ordering.numbers[i], other)
-    return Keyed(starts, counts, partition, ordering.cursor, ordering.keys, ordering.sorts)
+        cursor[arm] = 0
+    return Keyed(starts, counts, partition, cursor, numbers, keys, ordering.sorts, i)
+
+
+@part
+def find_keys(streams: Keyed, first: int, last: int) -> None:
+    """Find the keys of the places from `first` to `last`."""
+    numbers, members = streams.numbers, streams.partition.members
+    own = numbers[streams.mention]
+    # Unsigned indices cannot count from the end: only then does the loop run in vector registers.
+    for place in range(np.uint64(first), np.uint64(last)):
+        streams.keys[place] = key_of(own, numbers[np.uint64(members[place])])
 
 
 @part
@@ -102,9 +111,11 @@ def key_of(one: np.uint32, other: np.uint32) -> np.uint32:
 
 @implements(separate.take_own, Keyed)
 def _take(streams: Keyed, bits: Bits, arm: int, rows: NDArray[np.int64], count: int) -> None:
-    first = streams.starts[arm] + streams.cursor[arm]
+    first, last = streams.starts[arm] + streams.cursor[arm], streams.starts[arm] + streams.counts[arm]
+    if streams.cursor[arm] == 0:
+        find_keys(streams, first, last)
     lowest = HIGHEST * streams.cursor[arm] / streams.counts[arm]
-    bring_forward(streams, first, first + count, streams.starts[arm] + streams.counts[arm], lowest)
+    bring_forward(streams, first, first + count, last, lowest)
     if streams.sorts:
         sort(streams, first, first + count)
     for k in range(count):

@@ -3,6 +3,9 @@
 With M the number of unseen rewards of an arm, bet on Z = M_r x_r - M_j x_j against
 η = -(seen sum of r - seen sum of j): if j is the best arm, Z has mean at most η. The factor is
 nonnegative as long as λ ≤ 1/(η - a) with a = M_r low_r - M_j high_j, and the proof is that of `betting`.
+
+Of an arm j that was not looked at yet, all rewards count as the highest: if j is the best arm, the sum of r
+is at most that, and wealth won so stays won when j is read later. Such an arm is nobody's rival.
 """
 
 from typing import NamedTuple
@@ -15,7 +18,7 @@ from gumbelrace.population.base import Floats, Source
 from gumbelrace.solvers import rules, separate
 from gumbelrace.solvers.field import ALIVE, LEADER, LOOKS, RUNNER_UP, Field, drop
 from gumbelrace.solvers.rules import implements
-from gumbelrace.solvers.separate import Own, rank_own
+from gumbelrace.solvers.separate import NOBODY, Own, is_unseen, rank_own
 
 # One reward may cost at most this share of the wealth.
 MOST_AT_STAKE = 0.95
@@ -43,9 +46,14 @@ def _prepare(rule: OwnWagers, source: Source) -> OwnLedger:
     return OwnLedger(np.empty(d), np.empty(d, np.int64), np.empty(d), np.empty(d))
 
 
+@implements(separate.is_patient, OwnWagers)
+def _is_patient(rule: OwnWagers) -> bool:
+    return True
+
+
 @implements(separate.look_size, OwnWagers)
-def _look_size(rule: OwnWagers, look: int, taken: int, size: int) -> int:
-    # All arms read equally often as long as they last: the look's number tells how far they are.
+def _look_size(rule: OwnWagers, look: int, looks: int, size: int) -> int:
+    # Bets are on pairs of rewards: all arms whose turn it is read equally many, as long as they last.
     count = FIRST_LOOK
     for _ in range(look):
         count = min(count + max(count // GROWTH, 1), LONGEST_LOOK)
@@ -63,7 +71,7 @@ def _judge(
 ) -> None:
     if field.tally[LOOKS] == 1:
         for arm in range(source.arms):
-            ledger.wealth[arm], ledger.rival[arm] = 1.0, -1
+            ledger.wealth[arm], ledger.rival[arm] = 1.0, NOBODY
     settle_all(rule, ledger, source, field, own, sizes)
     drop(field)
     while field.tally[ALIVE] > 1:
@@ -87,7 +95,7 @@ def settle_all(
     for a in range(field.tally[ALIVE]):
         arm = field.arms[a]
         rival = ledger.rival[arm]
-        if rival >= 0 and not source.ruled_out[rival]:
+        if rival != NOBODY and not source.ruled_out[rival]:
             settle(ledger, source, field, own, sizes, rival, arm)
         if ledger.wealth[arm] >= rule.target:
             field.out[arm] = 1
@@ -102,10 +110,10 @@ def bet_on_all(ledger: OwnLedger, source: Source, field: Field, own: Own, sizes:
     flagged = False
     for a in range(field.tally[ALIVE]):
         arm = field.arms[a]
-        leads = arm == field.tally[LEADER]
-        ledger.rival[arm] = field.tally[RUNNER_UP] if leads else field.tally[LEADER]
+        rival = field.tally[RUNNER_UP] if arm == field.tally[LEADER] else field.tally[LEADER]
+        ledger.rival[arm] = NOBODY if is_unseen(own, sizes, rival) else rival
         ledger.before[arm] = field.sums[arm]
-        if not bet(ledger, source, field, own, sizes, ledger.rival[arm], arm):
+        if ledger.rival[arm] != NOBODY and not bet(ledger, source, field, own, sizes, rival, arm):
             field.out[arm] = 1
             flagged = True
     return flagged
@@ -122,9 +130,13 @@ def settle(
     arm: int,
 ) -> None:
     """Pay out the bets on the rewards just read, one of each arm after the other."""
-    seen = ledger.before[rival] + field.offset[rival] - ledger.before[arm] - field.offset[arm]
+    seen = ledger.before[rival] + field.offset[rival]
     left_r = sizes[rival] - own.taken[rival] + own.fresh[rival]
-    left_j = sizes[arm] - own.taken[arm] + own.fresh[arm]
+    if is_unseen(own, sizes, arm):
+        seen, left_j = seen - own.reach[arm], 0
+    else:
+        seen -= ledger.before[arm] + field.offset[arm]
+        left_j = sizes[arm] - own.taken[arm] + own.fresh[arm]
     for i in range(max(own.fresh[rival], own.fresh[arm])):
         x_r = own.block[rival, i] if i < own.fresh[rival] else 0.0
         x_j = own.block[arm, i] if i < own.fresh[arm] else 0.0
@@ -156,8 +168,10 @@ def bet(
     arm: int,
 ) -> bool:
     """Choose λ for the next look; False if no unseen rows could make the arm the best."""
-    left_r, left_j = sizes[rival] - own.taken[rival], sizes[arm] - own.taken[arm]
-    seen = field.sums[rival] + field.offset[rival] - field.sums[arm] - field.offset[arm]
+    unseen = is_unseen(own, sizes, arm)
+    left_r, left_j = sizes[rival] - own.taken[rival], 0 if unseen else sizes[arm] - own.taken[arm]
+    known = own.reach[arm] if unseen else field.sums[arm] + field.offset[arm]
+    seen = field.sums[rival] + field.offset[rival] - known
     if -seen < lowest(source, rival, arm, left_r, left_j):
         return False
     mean_r, variance_r = rest(field, own, rival, left_r)

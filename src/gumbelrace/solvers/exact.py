@@ -46,8 +46,13 @@ def _judge(
     return None
 
 
+@implements(separate.is_patient, Scan)
+def _is_patient(rule: Scan) -> bool:
+    return False
+
+
 @implements(separate.look_size, Scan)
-def _look_size(rule: Scan, look: int, taken: int, size: int) -> int:
+def _look_size(rule: Scan, look: int, looks: int, size: int) -> int:
     return size
 
 

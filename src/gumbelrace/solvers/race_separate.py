@@ -20,14 +20,16 @@ from gumbelrace.bounds.base import Bound
 from gumbelrace.jit import part
 from gumbelrace.population.base import Floats, Source
 from gumbelrace.solvers import rules, separate
-from gumbelrace.solvers.field import ALIVE, LEADER, LOOKS, Field
+from gumbelrace.solvers.field import ALIVE, LEADER, Field
 from gumbelrace.solvers.rules import implements
-from gumbelrace.solvers.separate import Own, estimate_own
+from gumbelrace.solvers.separate import Own, ceiling, estimate_own, floor
 
 # The share of an arm that the second look adds.
 SECOND_SHARE = 10
 # Numbers of arms for which δ is divided exactly: as many leading bits are kept.
 LEADING_BITS = 5
+# If only some arms were read, a variance with fewer degrees of freedom is too uncertain to shrink towards.
+FREEDOM = 10
 # Looks before the one that has read everything: first + ceil((N - first)/10)·(2^4 - 1) ≥ N.
 LOOKS_BEFORE_LAST = 4
 
@@ -42,6 +44,8 @@ class OwnLooks(NamedTuple):
     scale: Floats  # [arms - 1]: by what both are multiplied in a race of so many arms; the last, of more
     in_squares: bool
     shrink: float  # weight, in rewards, of the variance of all arms
+    patient: bool  # whether arms that can reach little are read later
+    freedom: int  # degrees of freedom that this variance must have before arms are dropped
 
 
 class Margins(NamedTuple):
@@ -58,9 +62,9 @@ def own_looks(bound: Bound, delta: float, first: int, shrink: float, sizes: NDAr
 @lru_cache(maxsize=256)
 def _own_looks(bound: Bound, delta: float, first: int, shrink: float, sizes: tuple[int, ...]) -> OwnLooks:
     coefficients = bound.any_schedule(delta, *schedule(first, np.array(sizes, np.float64)))
-    return OwnLooks(
-        first, np.arange(len(sizes)), *coefficients, np.ones((1, 2)), bound.adds_in_squares, shrink
-    )
+    column, squares = np.arange(len(sizes)), bound.adds_in_squares
+    # Where variances are estimated, those of arms read first would stand for all, which may differ.
+    return OwnLooks(first, column, *coefficients, np.ones((1, 2)), squares, shrink, not squares, 0)
 
 
 def looks_of_any_size(
@@ -68,11 +72,13 @@ def looks_of_any_size(
 ) -> OwnLooks:
     """Give the rule for arms whose sizes, up to `largest`, are put into `sizes` before each race.
 
-    Both coefficients of a bound are a number that depends on δ alone times one that does not.
+    Rewards of all arms are supposed to be of one kind: arms that are read first tell their variance. Both
+    coefficients of a bound are a number that depends on δ alone times one that does not.
     """
     coefficients = bound.any_schedule(delta, *schedule(first, np.arange(largest + 1.0)))
-    scale = _scales(bound, delta, len(sizes))
-    return OwnLooks(first, sizes, *coefficients, scale, bound.adds_in_squares, shrink)
+    scale, squares = _scales(bound, delta, len(sizes)), bound.adds_in_squares
+    freedom = FREEDOM if squares and shrink > 0.0 else 0
+    return OwnLooks(first, sizes, *coefficients, scale, squares, shrink, True, freedom)
 
 
 def schedule(first: int, sizes: Floats) -> tuple[Floats, Floats]:
@@ -105,13 +111,18 @@ def _prepare(rule: OwnLooks, source: Source) -> Margins:
     return Margins(np.empty(source.arms))
 
 
+@implements(separate.is_patient, OwnLooks)
+def _is_patient(rule: OwnLooks) -> bool:
+    return rule.patient
+
+
 @implements(separate.look_size, OwnLooks)
-def _look_size(rule: OwnLooks, look: int, taken: int, size: int) -> int:
+def _look_size(rule: OwnLooks, look: int, looks: int, size: int) -> int:
     """Read `first` rows, then a tenth of the others, doubling."""
-    if look == 0:
+    if looks == 0:
         return rule.first
     step = max((size - rule.first + SECOND_SHARE - 1) // SECOND_SHARE, 1)
-    return step << (look - 1)
+    return step << (looks - 1)
 
 
 @implements(separate.judge_own, OwnLooks)
@@ -123,27 +134,31 @@ def _judge(
     own: Own,
     sizes: NDArray[np.int64],
 ) -> None:
-    pooled = pooled_variance(field, own) if rule.in_squares else 0.0
+    pooled, freedom = pooled_variance(field, own)
+    if freedom < rule.freedom:
+        return
     for a in range(field.tally[ALIVE]):
         arm = field.arms[a]
         margins.margin[arm] = margin_of(rule, source, field, own, sizes, arm, pooled)
     leader = field.tally[LEADER]
     best, width = estimate_own(field, own, sizes, leader), margins.margin[leader]
+    certain = max(best - width, floor(field, own, source, sizes, leader))
     for a in range(field.tally[ALIVE]):
         arm = field.arms[a]
         other = margins.margin[arm]
         both = np.sqrt(width**2 + other**2) if rule.in_squares else width + other
-        field.out[arm] = arm != leader and best - estimate_own(field, own, sizes, arm) > both
+        beaten = best - estimate_own(field, own, sizes, arm) > both
+        field.out[arm] = arm != leader and (beaten or certain > ceiling(field, own, source, sizes, arm))
 
 
 @part
-def pooled_variance(field: Field, own: Own) -> float:
-    """Variance of the rewards of all arms in the race, each around its own mean: σ0²."""
+def pooled_variance(field: Field, own: Own) -> tuple[float, int]:
+    """Variance of the rewards of all arms in the race, each around its own mean: σ0²; and its freedom."""
     squares, freedom = 0.0, 0
     for a in range(field.tally[ALIVE]):
         squares += own.squares[field.arms[a]]
         freedom += max(own.taken[field.arms[a]] - 1, 0)
-    return squares / max(freedom, 1)
+    return squares / max(freedom, 1), freedom
 
 
 @part
@@ -160,7 +175,9 @@ def margin_of(
     taken, n = own.taken[arm], sizes[arm]
     if taken == n:
         return 0.0
-    t, column, width = field.tally[LOOKS] - 1, rule.column[arm], source.high[arm] - source.low[arm]
+    if taken == 0:
+        return np.inf
+    t, column, width = own.looks[arm] - 1, rule.column[arm], source.high[arm] - source.low[arm]
     scale = rule.scale[min(source.arms, len(rule.scale)) - 1]
     per_deviation = scale[0] * rule.per_deviation[t, column]
     if rule.in_squares:

@@ -1,6 +1,5 @@
 """Agreement of names: the classes of pairs."""
 
-
 import numpy as np
 import pytest
 
