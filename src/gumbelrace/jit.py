@@ -51,9 +51,15 @@ def part(function: Function) -> Function:
     return compiled
 
 
+def routine(function: Function) -> Function:
+    """Compile a part once, and call it: for what is long, and does not run for every reward."""
+    compiled: Function = numba.njit(**{**PART, "forceinline": False})(function)
+    return compiled
+
+
 def maker(function: Function) -> Function:
     """Compile into the kernels that call it, with leave to make arrays."""
-    compiled: Function = numba.njit(**OPTIONS)(function)
+    compiled: Function = numba.njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
     return compiled
 
 

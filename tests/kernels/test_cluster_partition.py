@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gumbelrace.jit import Bits, kernel
-from gumbelrace.kernels.cluster_order import new_fixed, streams_of
+from gumbelrace.jit import kernel
+from gumbelrace.kernels.cluster_order import fixed_order, new_ordering, take_by_key
 from gumbelrace.kernels.cluster_partition import (
     CLUSTERS,
     FREE,
@@ -14,7 +14,6 @@ from gumbelrace.kernels.cluster_partition import (
     relocate,
     set_aside,
 )
-from gumbelrace.solvers.separate import take_own
 
 
 @kernel
@@ -62,18 +61,18 @@ def test_moves_keep_the_clusters(seed):
 
 
 @kernel
-def read_in_order(fixed, partition, starts, counts, i, looks, rows):
-    streams, done = streams_of(fixed, partition, starts, counts, i), 0
+def read_in_order(ordering, partition, starts, counts, i, looks, rows):
+    streams, done = fixed_order(ordering, partition, starts, counts, i), 0
     for count in looks:
-        take_own(streams, Bits(0, 0), 0, rows[done:], count)
+        take_by_key(streams, 0, rows[done:], count)
         done += count
 
 
 def order_of(partition, i, looks, sorts=False):
     n = len(partition.labels)
-    rows, fixed = np.zeros(n, np.int64), new_fixed(n, 1, sorts)
+    rows, ordering = np.zeros(n, np.int64), new_ordering(n, 1, True, sorts)
     counts = np.array([n])
-    read_in_order(fixed, partition, np.zeros(1, np.int64), counts, i, np.array(looks), rows)
+    read_in_order(ordering, partition, np.zeros(1, np.int64), counts, i, np.array(looks), rows)
     return rows[: sum(looks)]
 
 

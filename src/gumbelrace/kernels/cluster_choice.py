@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.jit import Bits, maker, part
-from gumbelrace.kernels.cluster_order import streams_of
+from gumbelrace.jit import Bits, maker, part, routine
+from gumbelrace.kernels.cluster_order import Keyed, Ordering, fixed_order, fresh_order, take_by_key
 from gumbelrace.kernels.cluster_partition import CLUSTERS, UNPLACED, Partition, size_of
 from gumbelrace.population.base import CODE, FINE, Floats, Source, read
 from gumbelrace.population.pair_readers import MENTION
-from gumbelrace.solvers import separate
+from gumbelrace.shuffle import Streams, rewind_all, take_from
 from gumbelrace.solvers.betting_separate import OwnWagers
 from gumbelrace.solvers.exact import Scan
 from gumbelrace.solvers.field import LEADER, LOOKS
@@ -68,7 +68,7 @@ class Desk(NamedTuple):
     memo: Memo
     batch: Batch
     sums: Sums
-    ordering: Any  # Fresh or Fixed (see `cluster_order`)
+    ordering: Ordering
     site: NDArray[np.int64]
     tally: NDArray[np.int64]
 
@@ -76,7 +76,8 @@ class Desk(NamedTuple):
 class OfClusters(NamedTuple):
     """The order in which members of large clusters are read, and what is needed to read small ones."""
 
-    order: Any  # Streams or Keyed
+    fresh: Streams
+    fixed: Keyed
     desk: Desk
     mention: int
     left_out: int
@@ -125,8 +126,10 @@ def _race(
     favourite: int,
 ) -> int:
     memo = desk.memo
-    order = streams_of(desk.ordering, desk.partition, memo.starts[:arms], memo.sizes[:arms], i)
-    streams = OfClusters(order, desk, i, left_out)
+    starts, sizes = memo.starts[:arms], memo.sizes[:arms]
+    fresh = fresh_order(desk.ordering, desk.partition, starts, sizes)
+    fixed = fixed_order(desk.ordering, desk.partition, starts, sizes, i)
+    streams = OfClusters(fresh, fixed, desk, i, left_out)
     race_own(rule, gear, limited(source, arms), streams, bits, memo.sizes, memo.offsets, favourite)
     desk.tally[LOOKED] += gear.field.tally[LOOKS]
     return gear.field.tally[LEADER]
@@ -150,12 +153,16 @@ def _no_race(
 
 @implements(take_own, OfClusters)
 def _take(streams: OfClusters, bits: Bits, arm: int, rows: NDArray[np.int64], count: int) -> None:
-    separate.take_own(streams.order, bits, arm, rows, count)
+    if streams.desk.ordering.fixed:
+        take_by_key(streams.fixed, arm, rows, count)
+    else:
+        take_from(streams.fresh, bits, arm, rows, count)
 
 
 @implements(rewind_own, OfClusters)
 def _rewind(streams: OfClusters) -> None:
-    separate.rewind_own(streams.order)
+    if not streams.desk.ordering.fixed:
+        rewind_all(streams.fresh)
 
 
 @implements(best_of_group, OfClusters)
@@ -182,7 +189,7 @@ def is_among(desk: Desk, s: int, least: int, most: int, i: int, left_out: int) -
     return s != left_out and least <= size <= most and not (is_own and least > 0)
 
 
-@part
+@routine
 def best_known(desk: Desk, source: Source, least: int, most: int, i: int, left_out: int) -> int:
     """Read the clusters of `least` to `most` members; give the best of them and of the empty one."""
     clusters = desk.partition.counts[CLUSTERS]
@@ -264,7 +271,7 @@ def line_up_own(desk: Desk, i: int, left_out: int) -> int:
     return 0
 
 
-@part
+@routine
 def line_up_large(desk: Desk, limit: int, i: int, left_out: int, arms: int) -> int:
     """Make an arm of each other cluster of more than `limit` members; return how many there are now."""
     most = len(desk.partition.labels)
@@ -275,7 +282,7 @@ def line_up_large(desk: Desk, limit: int, i: int, left_out: int, arms: int) -> i
     return arms
 
 
-@part
+@routine
 def line_up_small(desk: Desk, limit: int, i: int, left_out: int, first: int) -> int:
     """Make an arm of each group of small clusters, and of the empty one; return how many there are now."""
     memo, clusters = desk.memo, desk.partition.counts[CLUSTERS]

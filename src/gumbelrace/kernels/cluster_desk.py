@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument, UnknownRange
 from gumbelrace.kernels.cluster_choice import Batch, Desk, Memo
-from gumbelrace.kernels.cluster_order import new_fixed, new_fresh
+from gumbelrace.kernels.cluster_order import new_ordering
 from gumbelrace.kernels.cluster_partition import arrange, new_partition
 from gumbelrace.kernels.cluster_sums import (
     add_lines,
@@ -92,7 +92,7 @@ class Workplace:
         limit = first_look(solver, n)
         # Its own cluster, the large ones, groups of small ones, and the empty one
         partition, arms = new_partition(n), n // (1 + limit) + limit + 2
-        ordering = new_fixed(n, arms, isinstance(solver, Betting)) if fixed else new_fresh(n, arms)
+        ordering = new_ordering(n, arms, fixed, isinstance(solver, Betting))
         self.fetched = pairs.fetched(partition.members, new_store(n, STORES[keep]))
         self.desk = Desk(
             partition,

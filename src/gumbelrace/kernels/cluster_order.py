@@ -5,38 +5,32 @@ random number that follows from i and j alone, and the members of a cluster are 
 mention that chooses. For one mention this order is as random as any other; it is just not drawn again.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.jit import Bits, part
+from gumbelrace.jit import maker, part
 from gumbelrace.kernels.cluster_partition import Partition, put
 from gumbelrace.shuffle import LARGEST, SHUFFLE_SEED, Streams
-from gumbelrace.solvers import separate
-from gumbelrace.solvers.rules import implements
 
 # Few places are sorted, and so are those that are left after many tries.
 FEW, TRIES = 8, 30
 HIGHEST = 2.0**32
 
 
-class Fresh(NamedTuple):
-    """A new order for each choice: what `Streams` need besides the arms."""
+class Ordering(NamedTuple):
+    """What orders of members need besides the arms."""
 
-    cursor: NDArray[np.int64]
+    fixed: bool  # by keys
+    sorts: bool  # sort what is read, for rules to which the order within a look matters
+    cursor: NDArray[np.int64]  # of `Streams`
     swaps: NDArray[np.int32]
     endless: NDArray[np.int64]  # rows are mentions: their numbers have no end of their own
     order: NDArray[np.int32]  # empty
-
-
-class Fixed(NamedTuple):
-    """The order of the pairs' keys."""
-
-    cursor: NDArray[np.int64]  # of each arm: how many were read
+    taken: NDArray[np.int64]  # of each arm, by keys: how many were read
     numbers: NDArray[np.uint32]  # a random one for each mention
     keys: NDArray[np.uint32]  # of the member at each place with the mention that chooses
-    sorts: bool  # sort what is read, for rules to which the order within a look matters
 
 
 class Keyed(NamedTuple):
@@ -45,59 +39,46 @@ class Keyed(NamedTuple):
     starts: NDArray[np.int64]
     counts: NDArray[np.int64]
     partition: Partition
-    cursor: NDArray[np.int64]
-    numbers: NDArray[np.uint32]
-    keys: NDArray[np.uint32]
-    sorts: bool
+    ordering: Ordering
     mention: int
 
 
-def new_fresh(size: int, arms: int) -> Fresh:
-    """Make room for new orders."""
+def new_ordering(size: int, arms: int, fixed: bool, sorts: bool) -> Ordering:
+    """Make room for the orders of so many mentions."""
     cursor, endless = np.zeros((arms, 3), np.int64), np.full(arms, LARGEST, np.int64)
-    return Fresh(cursor, np.zeros(size, np.int32), endless, np.empty(0, np.int32))
-
-
-def new_fixed(size: int, arms: int, sorts: bool) -> Fixed:
-    """Make room for keys."""
+    swaps, order, taken = np.zeros(size, np.int32), np.empty(0, np.int32), np.zeros(arms, np.int64)
     numbers = np.random.default_rng(SHUFFLE_SEED).integers(2**32, size=size, dtype=np.uint32)
-    return Fixed(np.zeros(arms, np.int64), numbers, np.zeros(size, np.uint32), sorts)
+    keys = np.zeros(size, np.uint32)
+    return Ordering(fixed, sorts, cursor, swaps, endless, order, taken, numbers, keys)
 
 
-def streams_of(
-    ordering: Any, partition: Partition, starts: NDArray[np.int64], counts: NDArray[np.int64], i: int
-) -> Any:
-    """Give the order of the members of each arm's cluster for a choice of mention `i`."""
-    raise NotImplementedError
-
-
-@implements(streams_of, Fresh, makes=True)
-def _fresh(
-    ordering: Fresh, partition: Partition, starts: NDArray[np.int64], counts: NDArray[np.int64], i: int
+@maker
+def fresh_order(
+    ordering: Ordering, partition: Partition, starts: NDArray[np.int64], counts: NDArray[np.int64]
 ) -> Streams:
-    cursor, arms = ordering.cursor, len(starts)
-    members, swaps = partition.members, ordering.swaps
-    return Streams(1, ordering.order, ordering.endless, starts, counts, members, swaps, cursor[:arms])
+    """Give a new order of the members of each arm's cluster."""
+    cursor, members = ordering.cursor[: len(starts)], partition.members
+    return Streams(1, ordering.order, ordering.endless, starts, counts, members, ordering.swaps, cursor)
 
 
-@implements(streams_of, Fixed, makes=True)
-def _fixed(
-    ordering: Fixed, partition: Partition, starts: NDArray[np.int64], counts: NDArray[np.int64], i: int
+@maker
+def fixed_order(
+    ordering: Ordering, partition: Partition, starts: NDArray[np.int64], counts: NDArray[np.int64], i: int
 ) -> Keyed:
-    cursor, numbers, keys = ordering.cursor, ordering.numbers, ordering.keys
+    """Give the order of the members of each arm's cluster by their keys with mention `i`."""
     for arm in range(len(starts)):
-        cursor[arm] = 0
-    return Keyed(starts, counts, partition, cursor, numbers, keys, ordering.sorts, i)
+        ordering.taken[arm] = 0
+    return Keyed(starts, counts, partition, ordering, i)
 
 
 @part
 def find_keys(streams: Keyed, first: int, last: int) -> None:
     """Find the keys of the places from `first` to `last`."""
-    numbers, members = streams.numbers, streams.partition.members
-    own = numbers[streams.mention]
+    numbers, members = streams.ordering.numbers, streams.partition.members
+    own, keys = numbers[streams.mention], streams.ordering.keys
     # Unsigned indices cannot count from the end: only then does the loop run in vector registers.
     for place in range(np.uint64(first), np.uint64(last)):
-        streams.keys[place] = key_of(own, numbers[np.uint64(members[place])])
+        keys[place] = key_of(own, numbers[np.uint64(members[place])])
 
 
 @part
@@ -109,23 +90,19 @@ def key_of(one: np.uint32, other: np.uint32) -> np.uint32:
     return np.uint32(bits ^ (bits >> np.uint32(16)))
 
 
-@implements(separate.take_own, Keyed)
-def _take(streams: Keyed, bits: Bits, arm: int, rows: NDArray[np.int64], count: int) -> None:
-    first, last = streams.starts[arm] + streams.cursor[arm], streams.starts[arm] + streams.counts[arm]
-    if streams.cursor[arm] == 0:
+@part
+def take_by_key(streams: Keyed, arm: int, rows: NDArray[np.int64], count: int) -> None:
+    """Put the next `count` members of an arm's cluster into `rows`."""
+    taken = streams.ordering.taken
+    first, last = streams.starts[arm] + taken[arm], streams.starts[arm] + streams.counts[arm]
+    if taken[arm] == 0:
         find_keys(streams, first, last)
-    lowest = HIGHEST * streams.cursor[arm] / streams.counts[arm]
-    bring_forward(streams, first, first + count, last, lowest)
-    if streams.sorts:
+    bring_forward(streams, first, first + count, last, HIGHEST * taken[arm] / streams.counts[arm])
+    if streams.ordering.sorts:
         sort(streams, first, first + count)
     for k in range(count):
         rows[k] = streams.partition.members[first + k]
-    streams.cursor[arm] += count
-
-
-@implements(separate.rewind_own, Keyed)
-def _rewind(streams: Keyed) -> None:
-    return None
+    taken[arm] += count
 
 
 @part
@@ -151,7 +128,7 @@ def bring_forward(streams: Keyed, first: int, middle: int, last: int, low: float
 def partition_by(streams: Keyed, first: int, last: int, pivot: np.uint32) -> int:
     """Put keys below the pivot before the others; return where these begin."""
     for place in range(np.uint64(first), np.uint64(last)):
-        if streams.keys[place] < pivot:
+        if streams.ordering.keys[place] < pivot:
             exchange(streams, first, place)
             first += 1
     return first
@@ -160,12 +137,12 @@ def partition_by(streams: Keyed, first: int, last: int, pivot: np.uint32) -> int
 @part
 def sort(streams: Keyed, first: int, last: int) -> None:
     """Sort places by their keys (Shell)."""
-    gap = 1
+    keys, gap = streams.ordering.keys, 1
     while gap < (last - first) // 3:
         gap = 3 * gap + 1
     while gap > 0:
         for place in range(first + gap, last):
-            while place - gap >= first and streams.keys[place - gap] > streams.keys[place]:
+            while place - gap >= first and keys[place - gap] > keys[place]:
                 exchange(streams, place - gap, place)
                 place -= gap
         gap //= 3
@@ -174,7 +151,7 @@ def sort(streams: Keyed, first: int, last: int) -> None:
 @part
 def exchange(streams: Keyed, one: int, other: int) -> None:
     """Exchange the members at two places, and their keys."""
-    keys, members = streams.keys, streams.partition.members
+    keys, members = streams.ordering.keys, streams.partition.members
     keys[one], keys[other] = keys[other], keys[one]
     moved = members[one]
     put(streams.partition, one, members[other])

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.jit import Bits, kernel, maker, part
+from gumbelrace.jit import Bits, kernel, maker, part, routine
 from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source, read
 from gumbelrace.shuffle import Streams, rewind_all, take_from
 from gumbelrace.solvers.field import (
@@ -135,7 +135,7 @@ def solve_separate(
         record(gear.field, results, draw)
 
 
-@part
+@routine
 def race_own(
     rule: Any,
     gear: OwnGear,
@@ -259,7 +259,7 @@ def all_read(field: Field, own: Own, sizes: NDArray[np.int64]) -> bool:
     return True
 
 
-@part
+@routine
 def look(
     rule: Any, gear: OwnGear, source: Source, streams: Any, bits: Bits, sizes: NDArray[np.int64]
 ) -> bool:
