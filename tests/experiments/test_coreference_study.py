@@ -13,6 +13,7 @@ from gumbelrace.experiments.coreference_baselines import baselines
 from gumbelrace.experiments.coreference_claims import claims, evaluations_to_converge
 from gumbelrace.experiments.coreference_study import Task, held_out, resolve
 from gumbelrace.experiments.parallel import Stopped
+from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.models.coreference import (
     Factor,
     bcubed,
@@ -24,7 +25,7 @@ from gumbelrace.models.coreference import (
     simulate,
 )
 
-SEARCH = Search(sweeps=6, cold=2)
+SEARCH = Search(sweeps=6, cold=2, starts=2)
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +63,8 @@ def test_points_are_those_of_the_clusters(task, resolved):
 
 
 def test_an_exact_sweep_evaluates_all_pairs_twice(task, resolved):
-    """n (n - 1) factors a sweep for each block, and in the first half of them, as mentions enter."""
-    pairs = sum(len(rows) * (len(rows) - 1) for rows in task.rows)
+    """n (n - 1) factors a sweep for each block and start; in the first half of them, as mentions enter."""
+    pairs = SEARCH.starts * sum(len(rows) * (len(rows) - 1) for rows in task.rows)
     first, second = (p for p in resolved.points if p.sampler == "matrix" and p.run == 0 and p.sweep < 3)
     assert first.exact == pairs // 2
     assert second.exact == pairs // 2 + pairs
@@ -111,6 +112,23 @@ def test_a_search_stops_when_told(task):
     kernel = SEARCH.kernel(task.factor.pairs(block_of(task.mentions, task.rows[0])), SAMPLERS["raced"])
     with pytest.raises(Stopped):
         searched(kernel, SEARCH, np.random.default_rng(0), stop)
+
+
+@pytest.mark.parametrize("name", ["raced", "matrix"])
+def test_of_several_starts_the_most_probable_is_kept(task, name):
+    rows = max(task.rows, key=len)
+    pairs = task.factor.pairs(block_of(task.mentions, rows))
+    once, often = replace(SEARCH, starts=1), replace(SEARCH, starts=5)
+    kernel, never = once.kernel(pairs, SAMPLERS[name]), threading.Event()
+    rng = np.random.default_rng(0)
+    singles = [searched(kernel, once, rng, never) for _ in range(5)]
+    weights = [kernel.log_weight(Labels(np.array(one.labels[-1])))[0] for one in singles]
+    assert len(set(weights)) > 1
+    fresh = once.kernel(pairs, SAMPLERS[name])
+    best = searched(fresh, often, np.random.default_rng(0), never)
+    assert best.labels == singles[int(np.argmax(weights))].labels
+    assert best.rewards == np.sum([one.rewards for one in singles], axis=0).tolist()
+    assert (best.weighing > 0) == (name == "raced")  # the matrix has all values
 
 
 def test_temperatures_fall_to_zero():

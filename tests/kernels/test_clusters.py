@@ -287,6 +287,19 @@ def test_sums_follow_a_state_from_elsewhere():
         assert one.labels.dtype == np.int64
 
 
+@pytest.mark.parametrize("keep", EXACT_WAYS)
+def test_log_weight_is_the_sum_of_all_pairs_in_clusters(keep):
+    table, labels = TABLES["planted"], np.random.default_rng(45).integers(-1, 6, 50).astype(np.int32)
+    kernel = gr.ClusterGibbs(pairs_of(table), gr.Exact(), keep)
+    weight, evaluations = kernel.log_weight(gr.Labels(labels))
+    placed = labels >= 0
+    assert weight == pytest.approx(energy(table[np.ix_(placed, placed)], labels[placed]), abs=1e-3)
+    counts = np.bincount(labels[placed])
+    within = np.sum(counts * (counts - 1) // 2)
+    assert evaluations == within if keep in ("nothing", "pairs") else within < evaluations <= 50 * 49 // 2
+    assert kernel.log_weight(gr.Labels(np.full(50, -1, np.int32)))[0] == 0.0
+
+
 def test_merging_two_halves_of_a_person():
     """Single mentions do not leave their half, for the other one is no larger."""
     table = planted([80], 0.5, 0.3, 28)[1]

@@ -29,6 +29,7 @@ from gumbelrace.report.page import write_page
 from gumbelrace.solvers.base import check_delta
 
 PAGE, AUTO = "coreference.html", "auto"
+SWEEPS, STARTS = Search.sweeps, Search.starts
 CONTENTS = {"clusters": "the cluster of each mention", "sweeps": "what each sweep reached and took"}
 COMPARED = ("raced", "matrix")
 # Simulated mentions to which the factor for others is fitted.
@@ -81,7 +82,10 @@ def resolve_file(
         bool, typer.Option("--compare", help="Show a raced and an exact sampler side by side.")
     ] = False,
     complete: Complete = False,
-    sweeps: Annotated[int, typer.Option(min=2, metavar="N", help="Sweeps over all mentions.")] = 20,
+    sweeps: Annotated[int, typer.Option(min=2, metavar="N", help="Sweeps over all mentions.")] = SWEEPS,
+    starts: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Search each block so often; keep the most probable.")
+    ] = STARTS,
     runs: Annotated[int, typer.Option(min=1, metavar="N", help="Runs with other random numbers.")] = 1,
     delta: Delta = 0.05,
     seed: Seed = 0,
@@ -112,13 +116,13 @@ def resolve_file(
     loaded = None if weights is None else Factor.load(weights)
     given = taken(file, simulated, column, seed)
     factor = loaded or (Factor.default() if simulated is None else factor_of_simulations(seed))
-    search = Search(sweeps, max(1, sweeps // 4), delta=delta)
+    search = Search(sweeps, max(1, 3 * sweeps // 10), delta=delta, starts=starts)
     first = named(sampler, given.mentions, factor, search)
     others = COMPARED if compare or simulated is not None else ()
     samplers = [first, *(name for name in others if name != first)]
     task = Task(given.mentions, factor, search, samplers, runs, seed, complete)
     folder = made(out)
-    resolved = shown(task, folder / f".coreference-{sweeps}-{seed}", jobs or processors())
+    resolved = shown(task, folder / f".coreference-{starts}-{sweeps}-{seed}", jobs or processors())
     with waiting("making the page"):
         files = write_data(folder, resolved, given.ids)
         write_page(folder / PAGE, coreference_page(resolved, facts(task), files))
@@ -249,6 +253,7 @@ def facts(task: Task) -> dict[str, str]:
         "Mentions": f"{sum(sizes):,} in {len(sizes):,} blocks, the largest of {max(sizes):,}",
         "Labelled": f"{np.sum(task.mentions.label != MISSING):,}",
         "Sweeps": f"{task.search.sweeps}, the last {task.search.cold} at temperature 0",
+        "Starts": f"{task.search.starts}, of which the most probable clusters are kept",
         "Runs": str(task.runs),
         "δ of a choice": f"{task.search.delta:g}",
         "Seed": str(task.seed),

@@ -16,7 +16,7 @@ from gumbelrace.models.coreference.mentions import MISSING, Mentions
 from gumbelrace.population.pairs import Pairs
 
 # The search that judges a shaping, and the blocks it is judged on: larger ones would take most of the time.
-SEARCH, LARGEST = Search(sweeps=12, cold=4), 1000
+SEARCH, LARGEST = Search(starts=2), 1000
 
 
 def fitted(

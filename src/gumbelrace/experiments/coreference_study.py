@@ -220,6 +220,8 @@ def run_points(task: Task, sampler: str, run: int, blocks: Sequence[Searched]) -
     """Give the points of a run."""
     made, exact = (np.sum([found[k] for found in blocks], axis=0) for k in (1, 2))
     seconds = np.cumsum(np.sum([found.seconds for found in blocks], axis=0))
+    so_far, exact_so_far = np.cumsum(made), np.cumsum(exact)
+    so_far[-1] += sum(found.weighing for found in blocks)
     for sweep in range(task.search.sweeps):
         clusters = together(task, [found.labels[sweep] for found in blocks])
         score = judged(task, clusters)
@@ -227,8 +229,8 @@ def run_points(task: Task, sampler: str, run: int, blocks: Sequence[Searched]) -
             sampler,
             run,
             sweep + 1,
-            int(made[: sweep + 1].sum()),
-            int(exact[: sweep + 1].sum()),
+            int(so_far[sweep]),
+            int(exact_so_far[sweep]),
             float(made[sweep] / max(exact[sweep], 1)),
             float(seconds[sweep]),
             int(clusters.max()) + 1,

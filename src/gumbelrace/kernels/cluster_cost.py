@@ -37,7 +37,7 @@ WAYS = (
     Way("exact", "nothing", 0.0, 1.0, 7.0, 0.0),
     Way("exact", "sums", 1.0, 0.0, 3.0, 5.0),
     Way("exact", "matrix", 1.0, 0.0, 8.0, 8.0),
-    Way("raced", "nothing", 0.0, 0.25, 8.0, 0.0),
+    Way("raced", "nothing", 0.0, 0.2, 8.0, 0.0),
     Way("raced", "pairs", 0.5, 0.0, 20.0, 4.0),
 )
 # Clusters of a few mentions are read whole: below this number of mentions races save little.

@@ -7,7 +7,7 @@ cluster of one needs no sums. Memory: 2n² bytes, and 8n for each cluster of two
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.jit import kernel, part
+from gumbelrace.jit import kernel, part, routine
 from gumbelrace.kernels.cluster_choice import NONE, Desk, Sums, add_up
 from gumbelrace.kernels.cluster_partition import CLUSTERS, UNPLACED, size_of
 from gumbelrace.population.base import Source, read
@@ -180,10 +180,16 @@ def subtract_line(desk: Desk, source: Source, label: int) -> None:
 @part
 def total_with(desk: Desk, source: Source, i: int, label: int) -> float:
     """Sum the values of mention `i` with the members of a cluster, read anew."""
+    s = desk.partition.segment[label]
+    return sum_of_places(desk, source, i, s, desk.partition.starts[s + 1])
+
+
+@routine
+def sum_of_places(desk: Desk, source: Source, i: int, s: int, stop: int) -> float:
+    """Sum the values of mention `i` with the members of a segment at places before `stop`."""
     partition, batch, filled = desk.partition, desk.batch, 0
-    s = partition.segment[label]
     desk.site[MENTION], desk.memo.sums[s] = i, 0.0
-    for k in range(partition.starts[s], partition.starts[s + 1]):
+    for k in range(partition.starts[s], stop):
         if partition.members[k] != i:
             batch.rows[filled], batch.owner[filled] = partition.members[k], s
             filled += 1
@@ -192,3 +198,14 @@ def total_with(desk: Desk, source: Source, i: int, label: int) -> float:
             filled = 0
     add_up(desk, source, filled)
     return desk.memo.sums[s]
+
+
+@kernel
+def weight_of(source: Source, desk: Desk, mentions: NDArray[np.int64]) -> float:
+    """Sum the values of some mentions with the members of their clusters that come before them."""
+    partition, total = desk.partition, 0.0
+    for i in mentions:
+        if partition.labels[i] != UNPLACED:
+            s = partition.segment[partition.labels[i]]
+            total += sum_of_places(desk, source, i, s, partition.place[i])
+    return total

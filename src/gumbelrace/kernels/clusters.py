@@ -22,6 +22,7 @@ from gumbelrace.kernels.cluster_choice import ALL, CHANGED, DONE, LOOKED, VISITE
 from gumbelrace.kernels.cluster_desk import Workplace, checked_keep, checked_solver
 from gumbelrace.kernels.cluster_merge import merge_some
 from gumbelrace.kernels.cluster_partition import CLUSTERS, UNPLACED
+from gumbelrace.kernels.cluster_sums import weight_of
 from gumbelrace.kernels.cluster_sweep import sweep
 from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.kernels.scan import Scan, Systematic
@@ -127,6 +128,17 @@ class ClusterGibbs(Kernel[Labels]):
         """Make a sweep, choosing exactly as well; return how many were wrong, and how many were made."""
         _, place = self._sweep(rng, state, audited=True)
         return int(place.desk.tally[WRONG]), int(place.desk.tally[VISITED])
+
+    def log_weight(self, state: Labels) -> tuple[float, int]:
+        """Give log p of a state up to a constant, read exactly, and the factors computed for it."""
+        place, total = self._workplace(), 0.0
+        place.begin(self._checked_labels(state.labels))
+        mentions = np.arange(self.pairs.size)
+        for some in parts(len(mentions), place.first_part()):
+            total += weight_of(place.source, place.desk, mentions[some])
+            place.check()
+        place.end()
+        return total, int(place.fetched.made[0])
 
     def _sweep(
         self, rng: np.random.Generator, state: Labels, audited: bool = False

@@ -113,6 +113,10 @@ class Pairs:
         low, high = self.reward_range
         return low - FINEST - SINGLE * abs(low), min(high + FINEST + SINGLE * abs(high), self.largest)
 
+    def without_range(self) -> "Pairs":
+        """Give the same factor, its range not known."""
+        return Pairs(self._log_factor, self._data, self.size)
+
     def fetched(self, members: NDArray[np.int32], store: NDArray[np.float32]) -> Fetched:
         """Lend compiled readers of these values; those in `store` (see `pair_readers`) are read once."""
         with _explained(self._data):
