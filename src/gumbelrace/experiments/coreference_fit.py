@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +12,14 @@ from gumbelrace.experiments.coreference import SAMPLERS, Search, searched
 from gumbelrace.models.coreference.bcubed import BCubed
 from gumbelrace.models.coreference.block import Block, block_of
 from gumbelrace.models.coreference.factor import Factor
-from gumbelrace.models.coreference.fit import choose_shaping, fit, in_training
+from gumbelrace.models.coreference.fit import choose_shaping, fit, in_training, ranked
 from gumbelrace.models.coreference.mentions import MISSING, Mentions
 from gumbelrace.population.pairs import Pairs
 
-# The search that judges a shaping, and the blocks it is judged on: larger ones would take most of the time.
-SEARCH, LARGEST = Search(starts=2), 1000
+# All shapings are tried on blocks up to a size, larger ones would take most of the time; then the best few of
+# them, more thoroughly, on blocks up to another.
+QUICK, SMALL = Search(starts=2), 1000
+THOROUGH, LARGE, FEW = Search(), 3000, 6
 
 
 def fitted(
@@ -37,9 +40,11 @@ def fitted(
     """
     usable = [block for block in blocks if len(block) > 1 and (block.label != MISSING).any()]
     factor = fit(usable, rng, complete)
-    small = [block for block in usable if len(block) <= LARGEST]
+    small, large = ([b for b in usable if len(b) <= most] or usable for most in (SMALL, LARGE))
     with ThreadPoolExecutor(jobs) as pool:
-        return choose_shaping(factor, small or usable, clusters, complete, apply=pool.map)
+        first = ranked(factor, small, partial(clusters, QUICK), complete, apply=pool.map)
+        few = [one.shaping for one, _ in first[:FEW]]
+        return choose_shaping(factor, large, partial(clusters, THOROUGH), complete, few, pool.map)
 
 
 def training_blocks(mentions: Mentions) -> list[Block]:
@@ -48,8 +53,8 @@ def training_blocks(mentions: Mentions) -> list[Block]:
     return [block_of(mentions, rows) for name, rows in parts if in_training(name)]
 
 
-def clusters(pairs: Pairs) -> NDArray[np.int64]:
+def clusters(search: Search, pairs: Pairs) -> NDArray[np.int64]:
     """Cluster a block exactly; always with the same random numbers."""
-    kernel = SEARCH.kernel(pairs, SAMPLERS["matrix"])
-    found = searched(kernel, SEARCH, np.random.default_rng(0), threading.Event())
+    kernel = search.kernel(pairs, SAMPLERS["matrix"])
+    found = searched(kernel, search, np.random.default_rng(0), threading.Event())
     return np.array(found.labels[-1], np.int64)

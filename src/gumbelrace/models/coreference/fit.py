@@ -178,10 +178,21 @@ def choose_shaping(
     (Factor, BCubed)
         The factor with the best shaping, and what it reached.
     """
+    return ranked(factor, blocks, cluster, complete, candidates, apply)[0]
+
+
+def ranked(
+    factor: Factor,
+    blocks: Sequence[Block],
+    cluster: Callable[[Pairs], Indices],
+    complete: bool = False,
+    candidates: Iterable[Shaping] = SHAPINGS,
+    apply: Callable[..., Iterable[BCubed]] = map,
+) -> list[tuple[Factor, BCubed]]:
+    """Give the factor with each shaping and what it reached, the best first; see `choose_shaping`."""
     tried = [Factor(factor.weights, shaping) for shaping in candidates]
-    scores = list(apply(lambda one: score(one, blocks, cluster, complete), tried))
-    best = int(np.argmax([one.f1 for one in scores]))
-    return tried[best], scores[best]
+    scores = apply(lambda one: score(one, blocks, cluster, complete), tried)
+    return sorted(zip(tried, scores, strict=True), key=lambda one: -one[1].f1)
 
 
 def score(
