@@ -16,8 +16,8 @@ from gumbelrace.models.coreference.fit import choose_shaping, fit, in_training, 
 from gumbelrace.models.coreference.mentions import MISSING, Mentions
 from gumbelrace.population.pairs import Pairs
 
-# All shapings are tried on blocks up to a size, as larger ones would take most of the time; then the best few
-# of them, more thoroughly, on blocks up to another.
+# All shapings are tried on blocks up to a size, as larger ones would take most of the time; then the best
+# few of them, more thoroughly, on blocks up to another.
 QUICK, SMALL = Search(starts=2), 1000
 THOROUGH, LARGE, FEW = Search(), 3000, 6
 
