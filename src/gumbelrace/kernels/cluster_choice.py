@@ -73,14 +73,21 @@ class Desk(NamedTuple):
     tally: NDArray[np.int64]
 
 
+class Turn(NamedTuple):
+    """A mention that chooses, a segment that it must not choose, and the arm that is read at once."""
+
+    mention: int
+    left_out: int
+    favourite: int
+
+
 class OfClusters(NamedTuple):
     """The order in which members of large clusters are read, and what is needed to read small ones."""
 
     fresh: Streams
     fixed: Keyed
     desk: Desk
-    mention: int
-    left_out: int
+    turn: Turn
 
 
 @maker
@@ -94,58 +101,31 @@ def choose(
     favourite = line_up_own(desk, i, left_out)
     arms = line_up_large(desk, limit, i, left_out, favourite + 1)
     arms = line_up_small(desk, limit, i, left_out, arms)
-    return desk.memo.segments[race(rule, gear, source, desk, bits, arms, i, left_out, favourite)]
+    winner = race(rule, gear, source, desk, bits, arms, Turn(i, left_out, favourite))
+    return desk.memo.segments[winner]
 
 
-def race(
-    rule: Any,
-    gear: OwnGear,
-    source: Source,
-    desk: Desk,
-    bits: Bits,
-    arms: int,
-    i: int,
-    left_out: int,
-    favourite: int,
-) -> int:
+def race(rule: Any, gear: OwnGear, source: Source, desk: Desk, bits: Bits, arms: int, turn: Turn) -> int:
     """Race the arms that are lined up in the memo; return the best."""
     raise NotImplementedError
 
 
 @implements(race, OwnLooks, makes=True)
 @implements(race, OwnWagers, makes=True)
-def _race(
-    rule: Any,
-    gear: OwnGear,
-    source: Source,
-    desk: Desk,
-    bits: Bits,
-    arms: int,
-    i: int,
-    left_out: int,
-    favourite: int,
-) -> int:
+def _race(rule: Any, gear: OwnGear, source: Source, desk: Desk, bits: Bits, arms: int, turn: Turn) -> int:
     memo = desk.memo
     starts, sizes = memo.starts[:arms], memo.sizes[:arms]
     fresh = fresh_order(desk.ordering, desk.partition, starts, sizes)
-    fixed = fixed_order(desk.ordering, desk.partition, starts, sizes, i)
-    streams = OfClusters(fresh, fixed, desk, i, left_out)
-    race_own(rule, gear, limited(source, arms), streams, bits, memo.sizes, memo.offsets, favourite)
+    fixed = fixed_order(desk.ordering, desk.partition, starts, sizes, turn.mention)
+    streams = OfClusters(fresh, fixed, desk, turn)
+    race_own(rule, gear, limited(source, arms), streams, bits, memo.sizes, memo.offsets, turn.favourite)
     desk.tally[LOOKED] += gear.field.tally[LOOKS]
     return gear.field.tally[LEADER]
 
 
 @implements(race, Scan)
 def _no_race(
-    rule: Scan,
-    gear: OwnGear,
-    source: Source,
-    desk: Desk,
-    bits: Bits,
-    arms: int,
-    i: int,
-    left_out: int,
-    favourite: int,
+    rule: Scan, gear: OwnGear, source: Source, desk: Desk, bits: Bits, arms: int, turn: Turn
 ) -> int:
     # All clusters are small to it.
     return NOBODY
@@ -167,8 +147,9 @@ def _rewind(streams: OfClusters) -> None:
 
 @implements(best_of_group, OfClusters)
 def _best_of_group(streams: OfClusters, source: Source, arm: int) -> float:
-    desk, size, ruled_out = streams.desk, -streams.desk.memo.sizes[arm], source.ruled_out[0]
-    best = best_known(desk, source, size, size, streams.mention, streams.left_out)
+    desk, turn, ruled_out = streams.desk, streams.turn, source.ruled_out[0]
+    size = -desk.memo.sizes[arm]
+    best = best_known(desk, source, size, size, turn.mention, turn.left_out)
     source.ruled_out[0] = ruled_out  # what was read has nothing to do with the first arm
     desk.memo.segments[arm] = best
     return value_of(desk, best)

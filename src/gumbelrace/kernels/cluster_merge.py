@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.jit import Bits, below, kernel, maker, part
-from gumbelrace.kernels.cluster_choice import DONE, NONE, Desk, choose, is_summed, race
+from gumbelrace.kernels.cluster_choice import DONE, NONE, Desk, Turn, choose, is_summed, race
 from gumbelrace.kernels.cluster_partition import CLUSTERS, Partition, rearrange, set_aside, size_of
 from gumbelrace.kernels.cluster_sums import close_column
 from gumbelrace.kernels.cluster_sweep import Task
@@ -110,8 +110,8 @@ def is_favoured(
     lines.low[0], lines.high[0] = low * desk.site[COUNT], high * desk.site[COUNT]
     memo.starts[0], memo.sizes[0], memo.offsets[0] = partition.starts[larger], size, noise
     memo.starts[1], memo.sizes[1], memo.offsets[1] = 0, 0, 0.0
-    mention = partition.members[desk.site[FIRST]]
-    winner = race(rule, gear, lines, desk, bits, 2, mention, NONE, 0)
+    turn = Turn(partition.members[desk.site[FIRST]], NONE, 0)
+    winner = race(rule, gear, lines, desk, bits, 2, turn)
     lines.low[0], lines.high[0] = low, high
     return winner == 0
 
