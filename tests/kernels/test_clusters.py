@@ -240,6 +240,21 @@ def test_shrinkage_makes_the_first_look_safer():
     assert wrong[0] < wrong[1]
 
 
+def test_equal_first_rewards_convince_the_paper_only():
+    """Three equal rewards have variance 0, after which the printed race reads no more of an arm."""
+    clusters, size = 5, 20
+    state = gr.Labels(np.repeat(np.arange(clusters, dtype=np.int32), size))
+    table = np.where(state.labels[:, None] == state.labels, 1.0, -1.0)
+    pairs, rng, n = pairs_of(table).without_range(), np.random.default_rng(24), clusters * size
+    (paper_state, paper), (_, ours) = (
+        gr.ClusterGibbs(pairs, solver, annealing=gr.Constant(0.0)).step(rng, state)
+        for solver in (PAPER, gr.Race())
+    )
+    assert canonical(paper_state.labels) == canonical(state.labels)
+    assert paper.evaluations == n * 3 * clusters
+    assert ours.evaluations == n * (n - 1)
+
+
 def test_evaluations_are_counted():
     n, table = 50, TABLES["planted"]
     for keep in EXACT_WAYS:

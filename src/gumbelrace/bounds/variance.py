@@ -33,7 +33,7 @@ class Marginal:
     shrink : float
         For arms with rows of their own, whose first look is at three rewards: weight, in rewards, of the
         variance of all arms in that of each. At 0 it is the paper's, which errs where three rewards happen
-        to be almost equal.
+        to be equal or almost: two equal ones are taken to say that all are.
     """
 
     shrink: float = SHRINK

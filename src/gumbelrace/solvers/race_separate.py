@@ -183,7 +183,9 @@ def margin_of(
     if rule.in_squares:
         variance = (own.squares[arm] + rule.shrink * pooled) / (taken + rule.shrink)
         # Equal rewards in the rows read prove nothing of the others, unless the range says they are equal.
-        if variance == 0.0 and width > 0.0:
+        # The paper's formula takes them at their word, from two on.
+        believed = rule.shrink == 0.0 and taken > 1
+        if variance == 0.0 and width > 0.0 and not believed:
             return np.inf
         return n * per_deviation * np.sqrt(variance)
     deviation = np.sqrt(own.squares[arm] / taken)
