@@ -24,13 +24,15 @@ mentions count as other persons (`bcubed` with complete=True): left out, whole b
 
 import argparse
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from time import process_time
 
 import numpy as np
 
-import gumbelrace as gr
+from gumbelrace.experiments.coreference import Search
+from gumbelrace.experiments.coreference_fit import FEW, LARGE, QUICK, SMALL, THOROUGH, clusters, fitted
 from gumbelrace.experiments.mentions import read_mentions
 from gumbelrace.models.coreference import (
     Block,
@@ -38,18 +40,12 @@ from gumbelrace.models.coreference import (
     Shaping,
     bcubed,
     blocks,
-    fit,
     in_training,
     linkage,
+    rank_shapings,
     score,
 )
-from gumbelrace.models.coreference.fit import MOST_PAIRS, Sample, regression, sample_pairs
-
-SWEEPS = 20
-COOLING = gr.Geometric(start=1.0, ratio=0.8, zero_after=15)
-SHAPINGS = [Shaping(*one) for one in product((2.0,), (0.1, 0.3, 1.0), (-0.5, 0.0, 0.5, 1.0))]
-LARGEST_TO_CHOOSE = 1000
-SEEDS = 3
+from gumbelrace.models.coreference.fit import MOST_PAIRS, SHAPINGS, Sample, regression, sample_pairs
 
 
 @dataclass(frozen=True)
@@ -58,7 +54,6 @@ class Data:
 
     name: str
     training: list[Block]
-    choosing: list[Block]
     test: list[Block]
     complete: bool
 
@@ -70,17 +65,7 @@ def read(path: Path, complete: bool, least: int, most: int | None) -> Data:
     parts = list(zip(found.block_names, blocks(found), strict=True))
     training = [block for name, block in parts if in_training(name)]
     within = [b for n, b in parts if not in_training(n) and least <= len(b) <= (most or len(b))]
-    choosing = [block for block in training if least <= len(block) <= LARGEST_TO_CHOOSE]
-    return Data(path.name, training, choosing, within, complete)
-
-
-def by_gibbs(pairs, seed=0):
-    rng = np.random.default_rng(seed)
-    kernel = gr.ClusterGibbs(pairs, keep="matrix", scan=gr.Shuffled(), annealing=COOLING)
-    state = kernel.start(rng)
-    for _ in range(SWEEPS):
-        state, _ = kernel.step(rng, state)
-    return state.labels
+    return Data(path.name, training, within, complete)
 
 
 def pooled(data: list[Data], rng) -> Factor:
@@ -89,20 +74,23 @@ def pooled(data: list[Data], rng) -> Factor:
     return regression(Sample(*(np.concatenate(column) for column in zip(*even, strict=True))))
 
 
+def ranked(factor: Factor, data: list[Data], shapings: list[Shaping], search: Search, most: int):
+    """Give each shaping and its mean F1 on the files' training blocks, the best first."""
+    reached = dict.fromkeys(shapings, 0.0)
+    for one in data:
+        small = [block for block in one.training if len(block) <= most]
+        found = rank_shapings(factor, small, partial(clusters, search), one.complete, shapings)
+        for tried, result in found:
+            reached[tried.shaping] += result.f1 / len(data)
+    return sorted(reached.items(), key=lambda item: -item[1])
+
+
 def shaped(factor: Factor, data: list[Data]) -> Factor:
-    tried = [Factor(factor.weights, shaping) for shaping in SHAPINGS]
-    reached = [np.mean([score(f, one.choosing, by_gibbs, one.complete).f1 for one in data]) for f in tried]
-    best = tried[int(np.argmax(reached))]
-    print(f"{best.shaping}: training F1 {max(reached):.4f}")
-    return best
-
-
-def report(title: str, factor: Factor, one: Data) -> None:
-    found = [score(factor, one.test, lambda p, s=s: by_gibbs(p, s), one.complete) for s in range(SEEDS)]
-    spread = np.ptp([result.f1 for result in found])
-    print(
-        f"  {title}: " + " ".join(f"{x:.3f}" for x in np.mean(found, axis=0)) + f" (F1 ±{spread / 2:.3f})"
-    )
+    """Choose the shaping as `fitted` does, by the mean F1 of the files."""
+    few = [shaping for shaping, _ in ranked(factor, data, list(SHAPINGS), QUICK, SMALL)[:FEW]]
+    shaping, reached = ranked(factor, data, few, THOROUGH, LARGE)[0]
+    print(f"default weights, {shaping}: training F1 {reached:.4f}")
+    return Factor(factor.weights, shaping)
 
 
 def report_linkage(factor: Factor, one: Data) -> None:
@@ -133,9 +121,10 @@ def main() -> None:
         factor.save(options.out)
     for one in data:
         print(f"{one.name}: {len(one.test)} test blocks; B³ precision, recall, F1")
-        report("default weights", factor, one)
-        own = shaped(fit(one.training, rng, one.complete), [one])
-        report("its own weights", own, one)
+        own, training = fitted(one.training, rng, one.complete)
+        print(f"  its own weights, {own.shaping}: training F1 {training.f1:.4f}")
+        for title, used in (("default weights", factor), ("its own weights", own)):
+            print(f"  {title}: {score(used, one.test, partial(clusters, THOROUGH), one.complete)}")
         report_linkage(own, one)
         whole = [np.full(len(block), k) for k, block in enumerate(one.test)]
         truth = np.concatenate([block.label for block in one.test])

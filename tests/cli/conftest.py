@@ -2,6 +2,10 @@
 
 import csv
 import gzip
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,6 +39,21 @@ def fails(run: Run) -> Callable[..., str]:
         assert result.stderr.count("\n") == 1
         assert result.stderr.endswith("\n")
         return result.stderr.removeprefix("gumbelrace: ").rstrip("\n")
+
+    return call
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Callable[..., None]:
+    """Call gumbelrace in a process of its own, and kill it once there is such a file."""
+
+    def call(*words: Any, once: str) -> None:
+        command = [sys.executable, "-m", "gumbelrace", *map(str, words)]
+        process = subprocess.Popen(command, cwd=tmp_path)
+        while process.poll() is None and not any(tmp_path.glob(once)):
+            time.sleep(0.01)
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
 
     return call
 

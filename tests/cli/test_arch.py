@@ -1,10 +1,6 @@
 """The order of an ARCH model from the command line, on series small enough for a test."""
 
 import csv
-import signal
-import subprocess
-import sys
-import time
 from functools import partial
 
 import numpy as np
@@ -88,24 +84,15 @@ def test_another_series_does_not_go_on_from_a_checkpoint(run, fails, short, tmp_
     assert "another path" in fails("arch", "--simulate", 1100, "--out", "results", *SMALL)
 
 
-def test_a_killed_run_goes_on_to_the_same_result(run, tmp_path):
+def test_a_killed_run_goes_on_to_the_same_result(run, killed, tmp_path):
     """SIGKILL while chains run: the next call goes on from its checkpoints, as if nothing had happened."""
     words = [*map(str, SMALL), "--steps", "1000", "--simulate", "1200", "--out"]
     assert run("arch", *words, "whole").exit_code == 0
-    killed = called([*words, "killed"], tmp_path)
-    place = tmp_path / "killed" / ".arch-1000-2-0"
-    while killed.poll() is None and not any(place.glob("raced*")):
-        time.sleep(0.01)
-    killed.kill()
-    assert killed.wait() == -signal.SIGKILL
+    killed("arch", *words, "killed", once="killed/.arch-1000-2-0/raced*")
     assert not (tmp_path / "killed" / ORDERS).exists()
     assert run("arch", *words, "killed").exit_code == 0
     for name in (ORDERS, "parameters.csv", "tracks.csv"):
         assert rows(tmp_path / "killed" / name) == rows(tmp_path / "whole" / name)
-
-
-def called(words, folder):
-    return subprocess.Popen([sys.executable, "-m", "gumbelrace", "arch", *words], cwd=folder)
 
 
 def test_reproduce_shows_the_papers_setting_and_ours(run, tmp_path, monkeypatch):

@@ -70,6 +70,24 @@ def test_without_labels_there_is_no_f1(run, labelled, tmp_path):
     assert "(a) F1" not in page
 
 
+def test_a_killed_run_goes_on_to_the_same_result(run, killed, labelled, tmp_path):
+    """SIGKILL after some blocks: the next call does the others, as if nothing had happened."""
+    words = ("coreference", "mentions.csv", *COLUMNS, "--sampler", "raced", "--runs", 4, "--jobs", 1)
+    assert run(*words, "--out", "whole").exit_code == 0
+    place = ".coreference-4-10-0/rows.jsonl"
+    killed(*words, "--out", "killed", once=f"killed/{place}")
+    done, pieces = ((tmp_path / name / place).read_bytes().count(b"\n") for name in ("killed", "whole"))
+    assert 0 < done < pieces
+    assert run(*words, "--out", "killed").exit_code == 0
+    for name in ("clusters.csv", "sweeps.csv"):
+        found, expected = (rows(tmp_path / out / name) for out in ("killed", "whole"))
+        assert [untimed(row) for row in found] == [untimed(row) for row in expected]
+
+
+def untimed(row):
+    return {name: value for name, value in row.items() if name != "seconds"}
+
+
 def test_mistakes(fails, labelled, tmp_path):
     assert "not both" in fails("coreference")
     assert "not both" in fails("coreference", "mentions.csv", "--simulate", 100)

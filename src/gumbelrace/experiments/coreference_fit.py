@@ -12,7 +12,7 @@ from gumbelrace.experiments.coreference import SAMPLERS, Search, searched
 from gumbelrace.models.coreference.bcubed import BCubed
 from gumbelrace.models.coreference.block import Block, block_of
 from gumbelrace.models.coreference.factor import Factor
-from gumbelrace.models.coreference.fit import choose_shaping, fit, in_training, ranked
+from gumbelrace.models.coreference.fit import fit, in_training, rank_shapings
 from gumbelrace.models.coreference.mentions import MISSING, Mentions
 from gumbelrace.population.pairs import Pairs
 
@@ -42,9 +42,9 @@ def fitted(
     factor = fit(usable, rng, complete)
     small, large = ([b for b in usable if len(b) <= most] or usable for most in (SMALL, LARGE))
     with ThreadPoolExecutor(jobs) as pool:
-        first = ranked(factor, small, partial(clusters, QUICK), complete, apply=pool.map)
+        first = rank_shapings(factor, small, partial(clusters, QUICK), complete, apply=pool.map)
         few = [one.shaping for one, _ in first[:FEW]]
-        return choose_shaping(factor, large, partial(clusters, THOROUGH), complete, few, pool.map)
+        return rank_shapings(factor, large, partial(clusters, THOROUGH), complete, few, pool.map)[0]
 
 
 def training_blocks(mentions: Mentions) -> list[Block]:

@@ -14,11 +14,11 @@ from gumbelrace.models.coreference import (
     Shaping,
     bcubed,
     blocks,
-    choose_shaping,
     fit,
     in_training,
     linkage,
     mentions,
+    rank_shapings,
     score,
     simulate,
 )
@@ -78,12 +78,14 @@ def test_training_blocks_are_about_half():
     assert abs(share - 0.5) < 5 * 0.5 / np.sqrt(2000)
 
 
-def test_the_shaping_with_the_best_f1_is_chosen(simulated):
+def test_the_shaping_with_the_best_f1_comes_first(simulated):
     factor = fit(simulated, rng(), most_pairs=20_000)
     tried = [Shaping(shift=-30.0), Shaping(cap=3.0), Shaping(shift=30.0)]
-    chosen, reached = choose_shaping(factor, simulated, linkage, candidates=tried)
+    ranking = rank_shapings(factor, simulated, linkage, candidates=tried)
+    chosen, reached = ranking[0]
     scores = [score(Factor(factor.weights, one), simulated, linkage) for one in tried]
     assert reached == max(scores, key=lambda found: found.f1)
+    assert [found for _, found in ranking] == sorted(scores, key=lambda found: -found.f1)
     assert chosen.shaping == tried[1]
     assert chosen.weights == factor.weights
     truth = np.concatenate([one.label for one in simulated])

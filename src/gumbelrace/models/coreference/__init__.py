@@ -4,7 +4,7 @@ from gumbelrace.models.coreference.bcubed import BCubed, bcubed
 from gumbelrace.models.coreference.block import Block, block_of, blocks
 from gumbelrace.models.coreference.factor import Factor, Shaping
 from gumbelrace.models.coreference.features import FEATURES
-from gumbelrace.models.coreference.fit import choose_shaping, fit, in_training, score
+from gumbelrace.models.coreference.fit import fit, in_training, rank_shapings, score
 from gumbelrace.models.coreference.linkage import linkage
 from gumbelrace.models.coreference.mentions import COLUMNS, Mentions, mentions
 from gumbelrace.models.coreference.names import Name, parse_name
@@ -22,12 +22,12 @@ __all__ = [
     "bcubed",
     "block_of",
     "blocks",
-    "choose_shaping",
     "fit",
     "in_training",
     "linkage",
     "mentions",
     "parse_name",
+    "rank_shapings",
     "score",
     "simulate",
 ]

@@ -77,7 +77,7 @@ def fit(
     Returns
     -------
     Factor
-        Log odds, without shaping. See `choose_shaping`.
+        Log odds, without shaping. See `rank_shapings`.
 
     Examples
     --------
@@ -148,15 +148,15 @@ def _sign(feature: str) -> tuple[float | None, float | None]:
     return None, None
 
 
-def choose_shaping(
+def rank_shapings(
     factor: Factor,
     blocks: Sequence[Block],
     cluster: Callable[[Pairs], Indices],
     complete: bool = False,
     candidates: Iterable[Shaping] = SHAPINGS,
     apply: Callable[..., Iterable[BCubed]] = map,
-) -> tuple[Factor, BCubed]:
-    """Choose the shaping with which clusters match the labels best, by B³ F1.
+) -> list[tuple[Factor, BCubed]]:
+    """Find with which shaping clusters match the labels best, by B³ F1.
 
     Parameters
     ----------
@@ -175,21 +175,9 @@ def choose_shaping(
 
     Returns
     -------
-    (Factor, BCubed)
-        The factor with the best shaping, and what it reached.
+    list of (Factor, BCubed)
+        The factor with each shaping, and what it reached; the best first.
     """
-    return ranked(factor, blocks, cluster, complete, candidates, apply)[0]
-
-
-def ranked(
-    factor: Factor,
-    blocks: Sequence[Block],
-    cluster: Callable[[Pairs], Indices],
-    complete: bool = False,
-    candidates: Iterable[Shaping] = SHAPINGS,
-    apply: Callable[..., Iterable[BCubed]] = map,
-) -> list[tuple[Factor, BCubed]]:
-    """Give the factor with each shaping and what it reached, the best first; see `choose_shaping`."""
     tried = [Factor(factor.weights, shaping) for shaping in candidates]
     scores = apply(lambda one: score(one, blocks, cluster, complete), tried)
     return sorted(zip(tried, scores, strict=True), key=lambda one: -one[1].f1)
