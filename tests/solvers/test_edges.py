@@ -119,16 +119,20 @@ RARE[seeded(4).choice(5000, 5, replace=False), 1] = 4.0  # sums 0 and 20
 
 
 @pytest.mark.parametrize("variance", [gr.Paired(), gr.Marginal()], ids=repr)
-@pytest.mark.parametrize("kind", ["table", "factors"])
-def test_zero_variance_proves_nothing(kind, variance):
-    """19 in 20 first looks see zeros only, and arm 0 ahead by its prior of 10: 200 draws, δ = 0.05.
+@pytest.mark.parametrize("kind", ["table", "factors", "independent"])
+@pytest.mark.parametrize("usual", [0.0, 0.1], ids=["exact", "rounded"])
+def test_zero_variance_proves_nothing(kind, variance, usual):
+    """19 in 20 first looks see equal rewards only, and arm 0 ahead by its prior of 10: 200 draws, δ = 0.05.
 
     A race that took zero variance for certainty would err in 19 of 20. The oracle is the binomial
     law: more than 21 errors in 200 have a probability of 1e-3 at δ.
     """
-    population = gr.table(RARE)
+    rewards = RARE + usual
+    population = gr.table(rewards)
     if kind == "factors":
-        population = gr.factors(lambda index, arms: RARE[np.ix_(index, arms)], *RARE.shape)
+        population = gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], *rewards.shape)
+    if kind == "independent":
+        population = gr.independent(lambda index, arm: rewards[index, arm], [len(rewards)] * 2)
     race = gr.Race(variance=variance)
     report = gr.audit(population, race, draws=200, rng=seeded(5), log_prior=[10.0, 0.0])
     assert report.errors <= 21

@@ -19,9 +19,10 @@ from gumbelrace.shuffle import Streams, rewind_all, take_from
 from gumbelrace.solvers.betting_separate import OwnWagers
 from gumbelrace.solvers.exact import Scan
 from gumbelrace.solvers.field import LEADER, LOOKS
+from gumbelrace.solvers.own import NOBODY
 from gumbelrace.solvers.race_separate import OwnLooks
 from gumbelrace.solvers.rules import implements
-from gumbelrace.solvers.separate import NOBODY, OwnGear, best_of_group, race_own, rewind_own, take_own
+from gumbelrace.solvers.separate import OwnGear, best_of_group, race_own, rewind_own, take_own
 
 # Entries of Desk.tally
 ALL, LOOKED, CHANGED, VISITED, WRONG, DONE = range(6)

@@ -17,8 +17,8 @@ from gumbelrace.jit import part
 from gumbelrace.population.base import Floats, Source
 from gumbelrace.solvers import rules, separate
 from gumbelrace.solvers.field import ALIVE, LEADER, LOOKS, RUNNER_UP, Field, drop
+from gumbelrace.solvers.own import NOBODY, Own, is_unseen, rank_own
 from gumbelrace.solvers.rules import implements
-from gumbelrace.solvers.separate import NOBODY, Own, is_unseen, rank_own
 
 # One reward may cost at most this share of the wealth.
 MOST_AT_STAKE = 0.95

@@ -12,10 +12,10 @@ from gumbelrace.shuffle import Stream, Streams, rewind_all
 from gumbelrace.solvers import rules, separate
 from gumbelrace.solvers.base import Promise, Solver
 from gumbelrace.solvers.field import ALIVE, Field, admit, new_field, reset
+from gumbelrace.solvers.own import Own, enter_own
 from gumbelrace.solvers.reading import Sample, new_block, new_rows
 from gumbelrace.solvers.rules import implements
 from gumbelrace.solvers.scanning import scan
-from gumbelrace.solvers.separate import Own
 
 
 class Scan(NamedTuple):
@@ -116,7 +116,7 @@ def _totals_separate(
 ) -> Floats:
     gear = separate.new_own_gear(rule, source)
     reset(gear.field, source, np.zeros(source.arms))
-    separate.enter_own(gear.field, gear.own, source)
+    enter_own(gear.field, gear.own, source)
     separate.look(rule, gear, source, streams, bits, sizes)
     rewind_all(streams)
     return _only_alive(gear.field)

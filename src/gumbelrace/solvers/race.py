@@ -22,12 +22,10 @@ from gumbelrace.population.base import (
 from gumbelrace.solvers import rules
 from gumbelrace.solvers.base import Promise, Solver, check_delta
 from gumbelrace.solvers.field import ALIVE, LEADER, LOOKS, Field
-from gumbelrace.solvers.race_separate import OwnLooks, own_looks
+from gumbelrace.solvers.race_separate import ROUNDING, OwnLooks, own_looks
 from gumbelrace.solvers.reading import HELD, Sample, fresh_rows
 from gumbelrace.solvers.rules import implements
 
-# Relative size of a standard deviation that is nothing but rounding.
-ROUNDING = 1e-14
 # First look at an arm that has rows of its own: clusters are often small (paper, appendix C.3).
 FIRST_OF_OWN = 3
 

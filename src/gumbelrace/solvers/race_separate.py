@@ -21,9 +21,11 @@ from gumbelrace.jit import part
 from gumbelrace.population.base import Floats, Source
 from gumbelrace.solvers import rules, separate
 from gumbelrace.solvers.field import ALIVE, LEADER, Field
+from gumbelrace.solvers.own import Own, ceiling, estimate_own, floor
 from gumbelrace.solvers.rules import implements
-from gumbelrace.solvers.separate import Own, ceiling, estimate_own, floor
 
+# Relative size of a standard deviation that is nothing but rounding.
+ROUNDING = 1e-14
 # The share of an arm that the second look adds.
 SECOND_SHARE = 10
 # Numbers of arms for which δ is divided exactly: as many leading bits are kept.
@@ -182,11 +184,12 @@ def margin_of(
     per_deviation = scale[0] * rule.per_deviation[t, column]
     if rule.in_squares:
         variance = (own.squares[arm] + rule.shrink * pooled) / (taken + rule.shrink)
+        deviation = np.sqrt(variance)
         # Equal rewards in the rows read prove nothing of the others, unless the range says they are equal.
         # The paper's formula takes them at their word, from two on.
-        believed = rule.shrink == 0.0 and taken > 1
-        if variance == 0.0 and width > 0.0 and not believed:
+        believed = width == 0.0 or (rule.shrink == 0.0 and taken > 1)
+        if deviation <= ROUNDING * abs(field.sums[arm] / taken) and not believed:
             return np.inf
-        return n * per_deviation * np.sqrt(variance)
+        return n * per_deviation * deviation
     deviation = np.sqrt(own.squares[arm] / taken)
     return n * (per_deviation * deviation + scale[1] * rule.per_range[t, column] * width)
