@@ -160,6 +160,10 @@ def test_claims_of_the_paper(task, tmp_path):
     found = resolve(paper, tmp_path / "blocks")
     held = [*claims(found)]
     assert len(held) == 6
+    in_blocks = [np.bincount(found.clusters["as printed"][rows]) for rows in paper.rows]
+    looks = sum(len(rows) * np.minimum(n, 3).sum() for rows, n in zip(paper.rows, in_blocks, strict=True))
+    pairs = sum(len(rows) * (len(rows) - 1) for rows in paper.rows)
+    assert f"{looks / pairs:.0%} of an exact sweep" in held[2].why
     assert "first sweep" in held[3].ours
     assert held[4].held is (found.audits[0].errors / found.audits[0].choices <= 0.05)
     run = [point for point in found.points if point.sampler == "matrix" and point.run == 0]

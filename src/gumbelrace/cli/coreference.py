@@ -265,7 +265,8 @@ def told(resolved: Resolved, folder: Path) -> str:
     """Say what was found and where it is."""
     task = resolved.task
     last = resolved.last(task.samplers[0])[0]
-    parts = [("clusters", f"{last.clusters:,} of {len(task.mentions):,} mentions ({task.samplers[0]})")]
+    searched = sum(map(len, task.rows))
+    parts = [("clusters", f"{last.clusters:,} of {searched:,} mentions ({task.samplers[0]})")]
     if last.f1 is not None:
         parts.append(("B³", f"F1 {last.f1:.4f}, precision {last.precision:.4f}, recall {last.recall:.4f}"))
     parts.append(("evaluated", f"{percent(last.evaluations / max(last.exact, 1))} of exact sweeps"))
