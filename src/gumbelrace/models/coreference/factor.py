@@ -102,7 +102,7 @@ class Factor:
         """Give what the compiled `log_factor` takes after the two mentions."""
         theta = self.theta
         theta[FEATURES.index("bias")] += self.shaping.shift
-        return (*block.data, *split(theta), float(self.shaping.cap), float(self.shaping.leak))
+        return (float(self.shaping.cap), float(self.shaping.leak), *block.data, *split(theta))
 
     def save(self, path: str | Path) -> None:
         """Write weights and shaping as JSON."""

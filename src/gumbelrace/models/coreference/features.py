@@ -111,41 +111,9 @@ def linear(  # type: ignore[no-untyped-def]
 
 
 @numba.njit
-def log_factor(  # type: ignore[no-untyped-def]
-    i,
-    j,
-    name,
-    codes,
-    starts,
-    tokens,
-    squares,
-    ends,
-    inverse,
-    year,
-    country,
-    rarity,
-    name_weights,
-    weights,
-    cap,
-    leak,
-):
+def log_factor(i, j, cap, leak, *data):  # type: ignore[no-untyped-def]
     """Give the shaped factor: at most `cap`, and softened below 0."""
-    x = linear(  # type: ignore[no-untyped-call]
-        i,
-        j,
-        name,
-        codes,
-        starts,
-        tokens,
-        squares,
-        ends,
-        inverse,
-        year,
-        country,
-        rarity,
-        name_weights,
-        weights,
-    )
+    x = linear(i, j, *data)  # type: ignore[no-untyped-call]
     return min(x, cap) if x > 0.0 else leak * max(x, -cap)
 
 
