@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument, UnknownRange
-from gumbelrace.kernels.cluster_choice import Batch, Desk, Memo
 from gumbelrace.kernels.cluster_order import new_ordering
 from gumbelrace.kernels.cluster_partition import arrange, new_partition
 from gumbelrace.kernels.cluster_sums import (
@@ -19,6 +18,7 @@ from gumbelrace.kernels.cluster_sums import (
     read_all,
 )
 from gumbelrace.kernels.cluster_sweep import Task
+from gumbelrace.kernels.cluster_whole import Batch, Desk, Memo
 from gumbelrace.population.base import CODE, FINE, ROW, Source
 from gumbelrace.population.pair_readers import (
     COUNT,

@@ -18,12 +18,12 @@ from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import bits_of, check_generator
 from gumbelrace.kernels.annealing import Annealing, Constant, checked_temperature
 from gumbelrace.kernels.base import Info, Kernel
-from gumbelrace.kernels.cluster_choice import ALL, CHANGED, DONE, LOOKED, VISITED, WRONG
 from gumbelrace.kernels.cluster_desk import Workplace, checked_keep, checked_solver
 from gumbelrace.kernels.cluster_merge import merge_some
 from gumbelrace.kernels.cluster_partition import CLUSTERS, UNPLACED
 from gumbelrace.kernels.cluster_sums import weight_of
 from gumbelrace.kernels.cluster_sweep import sweep
+from gumbelrace.kernels.cluster_whole import ALL, CHANGED, DONE, LOOKED, VISITED, WRONG
 from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.kernels.scan import Scan, Systematic
 from gumbelrace.population.pairs import Pairs
