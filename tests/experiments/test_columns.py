@@ -31,6 +31,7 @@ def test_csv_gzip_and_parquet_give_the_same_texts(tmp_path):
         ("author\n", "a header and no rows"),
         ("", "no column 'author'; its columns are none"),
         ("name,year\na,1\n", "no column 'author'; its columns are name, year"),
+        ("author,year,author\na,1,b\n", "2 columns 'author'; rename all but one"),
         ("author,year\na\n", "line 2: 1 cells; there are 2 columns"),
         ("author,year\na,1,2\n", "line 2: 3 cells; there are 2 columns"),
     ],

@@ -141,3 +141,5 @@ def _check(names: Sequence[str], found: Sequence[str], path: Path) -> None:
             raise InvalidArgument(
                 f"{path} has no column {name!r}; its columns are {', '.join(found) or 'none'}"
             )
+        if found.count(name) > 1:
+            raise InvalidArgument(f"{path} has {found.count(name)} columns {name!r}; rename all but one")
