@@ -7,6 +7,7 @@ import pytest
 
 from gumbelrace.cli import reproduce
 from gumbelrace.experiments import whole
+from gumbelrace.experiments.store import Store
 from gumbelrace.experiments.study import Settings
 
 DRAWS = 10
@@ -43,13 +44,25 @@ def test_synthetic_writes_a_page_and_the_data(run, small, tmp_path, monkeypatch)
 
 
 def test_ctrl_c_keeps_what_is_done(run, small, tmp_path, monkeypatch):
-    def interrupted(*words):
-        raise KeyboardInterrupt
+    words, add = ("reproduce", "synthetic", "--quick", "--jobs", 1, "--out"), Store.add
+    kept = []
+
+    def interrupted(store, key, row):
+        if len(kept) == 2:
+            raise KeyboardInterrupt
+        add(store, key, row)
+        kept.append(key)
 
     with monkeypatch.context() as context:
-        context.setattr(reproduce, "expected_cost", interrupted)
-        assert run("reproduce", "synthetic", "--out", "results", "--quick").exit_code == 130
-    assert not (tmp_path / "results" / "synthetic.html").exists()
+        context.setattr(Store, "add", interrupted)
+        assert run(*words, "stopped").exit_code == 130
+    assert not (tmp_path / "stopped" / "synthetic.html").exists()
+    monkeypatch.setattr(Store, "add", lambda store, key, row: (kept.append(key), add(store, key, row)))
+    assert run(*words, "stopped").exit_code == 0
+    points = len(Settings(DRAWS).points)
+    assert len(kept) == len(set(kept)) >= points  # nothing is run twice
+    with open(tmp_path / "stopped" / "records.csv", newline="", encoding="utf-8") as file:
+        assert len(list(csv.DictReader(file))) == points
 
 
 def test_mistakes(fails, tmp_path):
