@@ -38,6 +38,7 @@ def test_simulated_mentions_show_raced_and_exact(run, tmp_path, monkeypatch):
     page = (folder / "coreference.html").read_text(encoding="utf-8")
     assert page.count("<svg") >= 4
     assert "made again exactly" in page
+    assert "± over runs" in page
     assert {row["sampler"] for row in rows(folder / "sweeps.csv")} >= {"raced", "matrix"}
     found = rows(folder / "clusters.csv")
     assert [row["mention_id"] for row in found] == [str(row) for row in range(300)]
@@ -56,6 +57,7 @@ def test_fit_then_resolve(run, labelled, tmp_path):
     assert result.exit_code == 0, result.output
     assert "raced" in result.stdout
     assert {row["sampler"] for row in rows(tmp_path / "results" / "sweeps.csv")} == {"raced"}
+    assert "± over runs" not in (tmp_path / "results" / "coreference.html").read_text(encoding="utf-8")
 
 
 def test_without_labels_there_is_no_f1(run, labelled, tmp_path):

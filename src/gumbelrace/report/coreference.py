@@ -102,29 +102,28 @@ def mean(points: Sequence[Point], field: str) -> float:
 
 def samplers_table(resolved: Resolved) -> Table:
     """Lay out what each sampler reached and took."""
-    scores = ["F1", "± over runs", "precision", "recall"] if has_labels(resolved) else []
-    titles = ["sampler", "clusters", *scores, "evaluations", "of exact", "last sweep", "seconds a run"]
-    columns = [Column(title, is_number=title != "sampler") for title in titles]
-    return Table(columns, [sampler_row(resolved, name) for name in resolved.task.samplers])
+    rows = [sampler_row(resolved, name) for name in resolved.task.samplers]
+    return Table(
+        [Column(title, is_number=title != "sampler") for title in rows[0]],
+        [[*row.values()] for row in rows],
+    )
 
 
-def sampler_row(resolved: Resolved, name: str) -> list[str]:
-    """Give the cells of a sampler."""
+def sampler_row(resolved: Resolved, name: str) -> dict[str, str]:
+    """Give the cells of a sampler, by the titles of their columns."""
     last = resolved.last(name)
-    scores = []
+    row = {"sampler": LOOKS[name].label, "clusters": count(mean(last, "clusters"))}
     if has_labels(resolved):
-        spread = float(np.std([point.f1 or 0.0 for point in last], ddof=1)) if len(last) > 1 else None
-        scores = [f"{mean(last, 'f1'):.4f}", "" if spread is None else f"{spread:.4f}"]
-        scores += [f"{mean(last, 'precision'):.4f}", f"{mean(last, 'recall'):.4f}"]
-    return [
-        LOOKS[name].label,
-        count(mean(last, "clusters")),
-        *scores,
-        count(mean(last, "evaluations")),
-        percent(mean(last, "evaluations") / max(mean(last, "exact"), 1.0)),
-        percent(mean(last, "share")),
-        rate(mean(last, "seconds")),
-    ]
+        row["F1"] = f"{mean(last, 'f1'):.4f}"
+        if len(last) > 1:
+            row["± over runs"] = f"{np.std([point.f1 or 0.0 for point in last], ddof=1):.4f}"
+        row |= {"precision": f"{mean(last, 'precision'):.4f}", "recall": f"{mean(last, 'recall'):.4f}"}
+    return row | {
+        "evaluations": count(mean(last, "evaluations")),
+        "of exact": percent(mean(last, "evaluations") / max(mean(last, "exact"), 1.0)),
+        "last sweep": percent(mean(last, "share")),
+        "seconds a run": rate(mean(last, "seconds")),
+    }
 
 
 def panels(resolved: Resolved) -> Panels:
