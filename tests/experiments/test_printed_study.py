@@ -87,9 +87,15 @@ def test_a_bias_between_samplers_is_noticed(study):
 
     exact = made_up(study.exact, [0.0, 0.1, 0.2])
     same = replace(study, raced=made_up(study.raced, [0.2, 0.1, 0.0]), exact=exact)
-    assert same.apart == pytest.approx(0.0, abs=1e-9)
+    assert same.apart.max() == pytest.approx(0.0, abs=1e-9)
+    assert (same.claims[-1].held, same.claims[-1].why) == (True, "")
     off = replace(study, raced=made_up(study.raced, [0.5, 0.6, 0.7]), exact=exact)
-    assert off.apart == pytest.approx(0.5 / np.sqrt(2 * 0.01 / 3))
+    assert off.apart == pytest.approx(np.full(len(off.printed.orders), 0.5 / np.sqrt(2 * 0.01 / 3)))
+    assert off.claims[-1].held is False
+    order, found = off.printed.orders[int(off.apart.argmax())], off.raced.orders[int(off.apart.argmax())]
+    assert (
+        f"order {order}, where {found.visits / off.raced.trace['model'].size:.2%} of" in off.claims[-1].why
+    )
 
 
 def test_claims_follow_what_was_found(study):

@@ -41,8 +41,14 @@ def test_block_key_is_family_and_first_initial():
     assert parse_name("Plato").key == "plato"
 
 
+def test_every_letter_is_folded_once_and_for_all():
+    letters = map(chr, [*range(0xD800), *range(0xE000, 0x20000)])
+    assert [one for one in letters if folded(folded(one)) != folded(one)] == []
+
+
 @given(st.text(max_size=40))
 @example("⓫")
+@example("𝛢")
 def test_any_text_is_parsed_into_letters(text):
     name = parse_name(text)
     assert all(part.isalpha() or not part for part in (name.given, name.family))

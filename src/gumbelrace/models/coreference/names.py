@@ -63,7 +63,9 @@ def folded(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
-    parts = unicodedata.normalize("NFKD", text.lower().translate(PLAIN))
+    # Letters made for mathematics show what they are, and have a lower case, only when taken apart.
+    plain = unicodedata.normalize("NFKD", text).lower().translate(PLAIN)
+    parts = unicodedata.normalize("NFKD", plain)
     return "".join(letter for letter in parts if not unicodedata.combining(letter))
 
 
