@@ -134,7 +134,8 @@ class ChainFiles:
         if not self.place.exists():
             return
         with _damage(self.place):
-            with np.load(self.place, allow_pickle=False) as stored:
+            # NumPy would leave a damaged file open.
+            with open(self.place, "rb") as file, np.load(file, allow_pickle=False) as stored:
                 place, state = json.loads(stored["place"].tobytes()), stored["state"]
             kept = chain.plan.kept(place["done"])
             self._refuse_shorter(chain, place["done"])
