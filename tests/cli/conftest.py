@@ -45,12 +45,12 @@ def fails(run: Run) -> Callable[..., str]:
 
 @pytest.fixture
 def killed(tmp_path: Path) -> Callable[..., None]:
-    """Call gumbelrace in a process of its own, and kill it once there is such a file."""
+    """Call gumbelrace in a process of its own, and kill it once there is something in such a file."""
 
     def call(*words: Any, once: str) -> None:
         command = [sys.executable, "-m", "gumbelrace", *map(str, words)]
         process = subprocess.Popen(command, cwd=tmp_path)
-        while process.poll() is None and not any(tmp_path.glob(once)):
+        while process.poll() is None and not any(path.stat().st_size for path in tmp_path.glob(once)):
             time.sleep(0.01)
         process.kill()
         assert process.wait() == -signal.SIGKILL

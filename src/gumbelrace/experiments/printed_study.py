@@ -224,7 +224,7 @@ def is_unbiased(study: PrintedStudy) -> Claim:
     )
     why = (
         f"Most at order {study.printed.orders[furthest]}, where {raced:.2%} of the raced steps are and "
-        f"{exact:.2%} of the exact ones: wrong draws, few as they are, count where right ones are rare."
+        f"{exact:.2%} of the exact ones."
     )
     return Claim(
         "No noticeable bias in the adjusted posterior over 5 runs.",

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.jit import kernel, part, routine
 from gumbelrace.kernels.cluster_partition import CLUSTERS, UNPLACED, size_of
-from gumbelrace.kernels.cluster_whole import NONE, Desk, Sums, add_up
+from gumbelrace.kernels.cluster_whole import NONE, Desk, Sums, add_up, queue
 from gumbelrace.population.base import Source, read
 from gumbelrace.population.pair_readers import MENTION
 
@@ -187,15 +187,11 @@ def total_with(desk: Desk, source: Source, i: int, label: int) -> float:
 @routine
 def sum_of_places(desk: Desk, source: Source, i: int, s: int, stop: int) -> float:
     """Sum the values of mention `i` with the members of a segment at places before `stop`."""
-    partition, batch, filled = desk.partition, desk.batch, 0
+    partition, filled = desk.partition, 0
     desk.site[MENTION], desk.memo.sums[s] = i, 0.0
     for k in range(partition.starts[s], stop):
         if partition.members[k] != i:
-            batch.rows[filled], batch.owner[filled] = partition.members[k], s
-            filled += 1
-        if filled == len(batch.rows):
-            add_up(desk, source, filled)
-            filled = 0
+            filled = queue(desk, source, filled, partition.members[k], s)
     add_up(desk, source, filled)
     return desk.memo.sums[s]
 

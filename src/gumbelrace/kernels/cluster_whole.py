@@ -105,7 +105,7 @@ def is_summed(desk: Desk, s: int) -> bool:
 @part
 def read_whole(desk: Desk, source: Source, least: int, most: int, i: int, left_out: int) -> None:
     """Sum the values of mention `i` with each cluster of these sizes, many clusters at a time."""
-    partition, memo, batch, filled = desk.partition, desk.memo, desk.batch, 0
+    partition, memo, filled = desk.partition, desk.memo, 0
     for s in range(partition.counts[CLUSTERS]):
         if is_summed(desk, s):
             memo.sums[s] = desk.sums.table[i, desk.sums.column[partition.ids[s]]]
@@ -114,12 +114,18 @@ def read_whole(desk: Desk, source: Source, least: int, most: int, i: int, left_o
             if size == 0:
                 close_empty(desk)
             for k in range(start, start + size):
-                batch.rows[filled], batch.owner[filled] = partition.members[k], s
-                filled += 1
-                if filled == len(batch.rows):
-                    add_up(desk, source, filled)
-                    filled = 0
+                filled = queue(desk, source, filled, partition.members[k], s)
     add_up(desk, source, filled)
+
+
+@part
+def queue(desk: Desk, source: Source, filled: int, row: int, s: int) -> int:
+    """Put a row of a segment into the batch; add a full batch up. Return how many rows wait in it."""
+    desk.batch.rows[filled], desk.batch.owner[filled] = row, s
+    if filled + 1 < len(desk.batch.rows):
+        return filled + 1
+    add_up(desk, source, filled + 1)
+    return 0
 
 
 @part
