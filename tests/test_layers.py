@@ -21,6 +21,8 @@ LAYERS = {
     "atomic": 0,
     "optional": 0,
     "jit": 0,
+    "keyed": 0.5,
+    "pool": 0,
     "packed": 0,
     "population": 1,
     "shuffle": 1,

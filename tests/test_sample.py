@@ -9,7 +9,7 @@ from scipy.special import chdtrc, log_softmax, softmax
 from tests.common import ONE_OF_EACH, seeded
 
 import gumbelrace as gr
-from gumbelrace.population.factors import Factors
+from gumbelrace.population.table import Table
 
 FALSE_ALARM = 1e-4
 REWARDS = np.random.default_rng(1).uniform(size=(400, 4), high=0.3)
@@ -18,6 +18,10 @@ REWARDS = np.random.default_rng(1).uniform(size=(400, 4), high=0.3)
 def factors(size=400, reward_range=None):
     rewards = np.resize(REWARDS, (size, 4))
     return gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], size, 4, reward_range)
+
+
+def tabled(size):
+    return gr.table(np.resize(REWARDS, (size, 4)))
 
 
 @pytest.mark.parametrize("solver", [None, *ONE_OF_EACH], ids=repr)
@@ -112,29 +116,28 @@ def test_the_same_seed_gives_the_same_draws():
     assert (first.arms != other.arms).any()
 
 
-@pytest.mark.parametrize(("every", "reshuffles"), [(1, 9), (3, 3), (5, 1), (9, 1), (10, 0), (99, 0)])
-def test_rows_are_reshuffled_after_so_many_draws(monkeypatch, every, reshuffles):
-    made, original = [], Factors.reshuffled
+@pytest.mark.parametrize(("every", "orders"), [(1, 10), (3, 4), (5, 2), (9, 2), (10, 1), (99, 1)])
+def test_rows_are_reshuffled_before_the_first_and_after_so_many_draws(monkeypatch, every, orders):
+    made, original = [], Table.reshuffled
 
     def counted(self, rng):
         made.append(original(self, rng))
         return made[-1]
 
-    monkeypatch.setattr(Factors, "reshuffled", counted)
-    population = factors(20_000)
+    monkeypatch.setattr(Table, "reshuffled", counted)
+    population = gr.table(np.arange(20_000.0)[:, None])
     draws = gr.sample(population, size=10, solver=gr.Race(), rng=seeded(6), reshuffle_every=every)
     assert len(draws.arms) == 10
-    assert len(made) == reshuffles
-    orders = [population.rows.order, *(p.rows.order for p in made)]
-    assert len({tuple(order[:9]) for order in orders}) == len(orders)
+    assert len({tuple(table._rewards[0, :9]) for table in made}) == len(made) == orders
 
 
 def test_reshuffled_draws_are_seeded():
     draws = [
-        gr.sample(factors(20_000), size=6, solver=gr.Race(), rng=seeded(7), reshuffle_every=every)
-        for every in (2, 2, 6, None)
+        gr.sample(make(20_000), size=6, solver=gr.Race(), rng=seeded(7), reshuffle_every=every)
+        for make, every in [(tabled, 2), (tabled, 2), (factors, 2), (factors, None)]
     ]
     np.testing.assert_array_equal(draws[0].evaluations, draws[1].evaluations)
+    # Draws that do not share an order have nothing to reshuffle.
     np.testing.assert_array_equal(draws[2].evaluations, draws[3].evaluations)
 
 

@@ -114,6 +114,7 @@ def audit(
     if not 0.0 < confidence < 1.0:
         raise InvalidArgument(f"confidence is {confidence}; it must lie strictly between 0 and 1")
     count = checked_count(draws, "draws")
+    population.draw_order(rng)
     prior, exact = checked_prior(log_prior, population.arms), totals(population)
     errors = evaluations = 0
     for shuffled, part in batches(population, count, reshuffle_every, rng):
@@ -123,7 +124,7 @@ def audit(
         evaluations += int(found.evaluations.sum())
     interval = clopper_pearson(errors, count, confidence)
     fraction = share_read(evaluations, count, population)
-    return Audit(errors, count, interval, confidence, fraction, solver.promise)
+    return Audit(errors, count, interval, confidence, fraction, solver.promise.on(population))
 
 
 def wrong(arms: NDArray[np.int64], values: Floats) -> int:

@@ -5,6 +5,7 @@ takes the *address* of a C function is not: it is cached on disk once. So a popu
 over as an address, and the reader finds its data behind another (see `packed`).
 """
 
+import copy
 import ctypes
 import functools
 from collections.abc import Callable
@@ -172,6 +173,12 @@ def below(bits: Bits, bound: int) -> int:
         while (product & mask) < least:
             product = (call_next_uint64(bits.next_uint64, bits.state) >> half) * n
     return int(product >> half)
+
+
+def beside(rng: np.random.Generator) -> np.random.Generator:
+    """Give a generator that follows from the state of `rng`, and leave `rng` where it is."""
+    words = copy.deepcopy(rng.bit_generator).random_raw(8)
+    return np.random.default_rng(np.asarray(words, np.uint64))
 
 
 def check_generator(rng: object) -> np.random.Generator:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from gumbelrace.errors import InvalidArgument, NoPossibleArm, ShapeMismatch
 from gumbelrace.jit import check_generator
 from gumbelrace.population.base import Floats, Population, checked_count
-from gumbelrace.solvers.base import Promise, Solver
+from gumbelrace.solvers.base import Solver
 from gumbelrace.solvers.default import default_solver
 from gumbelrace.solvers.results import Results
 
@@ -30,11 +30,17 @@ class TotalVariation:
         Whether it holds for all rewards.
     assumption : str or None
         What it rests on if it is not proved.
+    shared_order : bool
+        Whether the draws share a random order of the rows: the bound is then one on average over orders.
+        Given the order, the law of a draw may be somewhat further from p(x), or closer, and all draws
+        have that law. If not, every draw has an order of its own, and the bound holds for the population
+        as it is.
     """
 
     bound: float
     proved: bool
     assumption: str | None
+    shared_order: bool
 
     def __float__(self) -> float:
         """Give the bound as a number."""
@@ -43,7 +49,8 @@ class TotalVariation:
     def __str__(self) -> str:
         """Say the bound and what it rests on."""
         ground = "proved" if self.proved else f"assuming that {self.assumption}"
-        return f"total variation ≤ {self.bound:g}, {ground}"
+        average = " (on average over the order of the rows, which the draws share)" * self.shared_order
+        return f"total variation ≤ {self.bound:g}, {ground}{average}"
 
 
 @dataclass(frozen=True)
@@ -96,8 +103,9 @@ def sample(
     rng : numpy.random.Generator
         Gives the Gumbel variables and chooses the rows.
     reshuffle_every : int, optional
-        Put the rows in a new random order after so many draws. The draws in between share one order:
-        each has the right law, but their errors are not independent of each other.
+        Put the rows in a new random order before the first and after every so many draws. It matters to
+        tables of 16,384 rows and more, whose draws share the order of the rows otherwise (see `table`);
+        draws from all other populations have an order each.
 
     Returns
     -------
@@ -114,17 +122,18 @@ def sample(
     >>> np.bincount(draws.arms, minlength=3).argmax()
     np.int64(1)
     >>> print(draws.tv_bound)
-    total variation ≤ 0.05, proved
+    total variation ≤ 0.05, proved (on average over the order of the rows, which the draws share)
     """
     rng = check_generator(rng)
     solver = default_solver(population) if solver is None else solver
     prior = checked_prior(log_prior, population.arms)
     count = 1 if size is None else checked_count(size, "size", least=0)
-    found = [
-        solver.best_each(shuffled, gumbels(prior, part, rng), rng)
-        for shuffled, part in batches(population, count, reshuffle_every, rng)
-    ]
-    return _draws(population, solver.promise, found, single=size is None)
+    found, ordered = [], population
+    for ordered, part in batches(population, count, reshuffle_every, rng):
+        found.append(solver.best_each(ordered, gumbels(prior, part, rng), rng))
+    promise, shared = solver.promise.on(ordered), population.shares_order and reshuffle_every != 1
+    bound = TotalVariation(promise.delta, promise.proved, promise.assumption, shared)
+    return _draws(population, bound, found, single=size is None)
 
 
 AnyPopulation = TypeVar("AnyPopulation", bound=Population)
@@ -135,9 +144,11 @@ def batches(
 ) -> Iterator[tuple[AnyPopulation, int]]:
     """Cut `count` draws into batches, each with the population in the order that it shall have."""
     every = None if every is None else checked_count(every, "reshuffle_every")
+    if not population.shares_order:
+        every = None  # every draw has an order of its own anyway
     done, held = 0, max(1, HELD // population.arms)
     while done < count:
-        if every is not None and done > 0 and done % every == 0:
+        if every is not None and done % every == 0:
             population = population.reshuffled(rng)
         until = count if every is None else min(count, done - done % every + every)
         part = min(held, until - done)
@@ -169,13 +180,12 @@ def share_read(evaluations: int, draws: int, population: Population) -> float:
     return evaluations / max(draws * population.rewards, 1)
 
 
-def _draws(population: Population, promise: Promise, found: list[Results], single: bool) -> Draws:
+def _draws(population: Population, bound: TotalVariation, found: list[Results], single: bool) -> Draws:
     arms, evaluations, looks, exhausted = (
         np.concatenate(parts) if parts else np.zeros(0, np.int64)
         for parts in ([getattr(part, name) for part in found] for name in Results._fields)
     )
     fraction = share_read(int(evaluations.sum()), len(arms), population)
-    bound = TotalVariation(promise.delta, promise.proved, promise.assumption)
     if single:
         return Draws(
             int(arms[0]),

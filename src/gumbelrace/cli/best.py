@@ -18,8 +18,6 @@ from gumbelrace.solvers.base import Promise, Solver, check_delta
 from gumbelrace.solvers.default import default_solver
 from gumbelrace.solvers.exact import Exact
 
-IN_RANDOM_ORDER = "the rows of the file lie in random order"
-
 
 def best(
     file: Table,
@@ -56,10 +54,10 @@ def best(
     check_delta(delta)
     with opened(file, Wanted(allowed(limits, lowest), named(columns), lowest)) as scores:
         rng = np.random.default_rng(seed)
-        population = scores.population(rng, shuffled)
+        population = scores.population(shuffled)
         solver = Exact() if exact else default_solver(population, delta)
         arm = winner(population, solver, rng)
-    result = report(population, arm, promised(population, solver, shuffled))
+    result = report(population, arm, promised(population, solver))
     print(json.dumps(result) if as_json else described(result, population, file))
 
 
@@ -72,12 +70,11 @@ def winner(population: Runs, solver: Solver, rng: np.random.Generator) -> int:
         raise NoPossibleArm("every column holds an infinity; leave out the rows that have one") from error
 
 
-def promised(population: Runs, solver: Solver, shuffled: bool) -> Promise:
+def promised(population: Runs, solver: Solver) -> Promise:
     """Give what is promised: nothing needs to be promised of what was read from end to end."""
     if population.scores_read >= population.scores.size:
         return Promise(0.0)
-    assumptions = filter(None, [solver.promise.assumption, IN_RANDOM_ORDER if shuffled else None])
-    return Promise(solver.promise.delta, " and that ".join(assumptions) or None)
+    return solver.promise.on(population)
 
 
 def report(population: Runs, arm: int, promise: Promise) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from gumbelrace.cli.checks import Allowed
 from gumbelrace.cli.rows import Indices, RowFile
 from gumbelrace.population.base import Floats, Range
 from gumbelrace.population.factors import Factors
-from gumbelrace.shuffle import Rows, in_given_order, random_rows
+from gumbelrace.population.table import IN_RANDOM_ORDER
+from gumbelrace.shuffle import Rows, block_length
 
 RUN_BYTES = 4096
 # Few runs would be a coarse sample, many would need an index of their own that is long.
@@ -64,12 +65,12 @@ class Scores:
         """Number of scores in all."""
         return self.rows * len(self.names)
 
-    def population(self, rng: np.random.Generator, shuffled: bool = False) -> "Runs":
+    def population(self, shuffled: bool = False) -> "Runs":
         """Give runs of rows to race on; single rows if these already lie in random order."""
         if shuffled:
-            return Runs(self, 1, in_given_order(self.rows))
+            return Runs(self, 1, Rows(self.rows, block_length(self.rows)))
         length = run_length(self.rows, self.file.layout.together)
-        return Runs(self, length, random_rows(self.rows // length, rng))
+        return Runs(self, length, Rows(self.rows // length))
 
 
 def run_length(rows: int, row_bytes: int) -> int:
@@ -101,6 +102,16 @@ class Runs(Factors):
         self.added_up = False
         super().__init__(self._sums, order, len(scores.names), self._bounds())
         self.rest = self._rest()
+
+    @property
+    def assumption(self) -> str | None:
+        """That the rows lie in random order, if they are read as if they did."""
+        return IN_RANDOM_ORDER if self.shares_order else None
+
+    @property
+    def shares_order(self) -> bool:
+        """Whether draws read blocks of rows in the order in which they lie in the file."""
+        return self.rows.block > 1
 
     def totals(self) -> Floats:
         """Add up every column, reading all of it."""

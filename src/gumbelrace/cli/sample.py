@@ -82,7 +82,7 @@ def sample(
         check_draws(out, file)
     with opened(file, Wanted(allowed(limits), named(columns))) as scores:
         rng = np.random.default_rng(seed)
-        population = scores.population(rng)
+        population = scores.population()
         solver = default_solver(population, delta)
         drawn = draw_all(population, prior_of(log_prior, population), solver, draws, rng)
     if out is not None:
@@ -99,7 +99,7 @@ def prior_of(path: Path | None, population: Runs) -> Floats:
     with opened(path, Wanted(allowed(None), names)) as table:
         if table.rows != 1:
             raise InvalidFile(f"{path} has {table.rows:,} rows; a log prior has one")
-        return table.population(np.random.default_rng(0)).totals()
+        return table.population().totals()
 
 
 def draw_all(

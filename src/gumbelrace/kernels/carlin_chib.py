@@ -31,8 +31,8 @@ from gumbelrace.kernels.target import (
     checked_population,
     prior_at,
 )
+from gumbelrace.pool import Pool
 from gumbelrace.population.base import Floats, Population, checked_count
-from gumbelrace.shuffle import Pool
 from gumbelrace.solvers.base import Solver
 from gumbelrace.solvers.default import Default
 from gumbelrace.solvers.exact import Exact

@@ -30,8 +30,9 @@ from gumbelrace.kernels.graph_head import ALL, CHANGED, LOOKED, READ, VISITED, W
 from gumbelrace.kernels.graph_layout import Layout, laid_out
 from gumbelrace.kernels.graph_sweep import Task, sweep
 from gumbelrace.kernels.scan import Scan, Systematic
+from gumbelrace.pool import Pool
 from gumbelrace.population.base import CODE, FINE, Floats, checked_count
-from gumbelrace.shuffle import LARGEST, Pool
+from gumbelrace.shuffle import LARGEST
 from gumbelrace.solvers.base import Solver, parts
 from gumbelrace.solvers.betting import Betting
 from gumbelrace.solvers.exact import Exact
@@ -77,9 +78,7 @@ class GraphGibbs(Kernel[Labels]):
     A step's `evaluations` count a factor once for each label for which it was read; `rewards` are the
     D·nnz of an exact sweep.
 
-    Tails of 1024 rows and more are shuffled once and read in random blocks. The solver's bound then
-    takes the labels to be independent of that shuffle, which they are but for the effect of earlier errors;
-    shorter tails are read in single rows, and need no such assumption.
+    Every draw of a label reads the factors in a random order of its own: decisions share nothing.
 
     Examples
     --------

@@ -21,6 +21,7 @@ from gumbelrace.jit import READER
 from gumbelrace.kernels.graph_head import SITE, Desk
 from gumbelrace.kernels.graph_layout import Layout
 from gumbelrace.kernels.graph_sweep import Table
+from gumbelrace.keyed import FEWEST
 from gumbelrace.packed import pack, unpack
 from gumbelrace.population.base import (
     ARM,
@@ -33,7 +34,7 @@ from gumbelrace.population.base import (
     unlimited,
 )
 from gumbelrace.population.compiled import Compiled
-from gumbelrace.shuffle import Rows, Stream
+from gumbelrace.shuffle import Rows, Stream, new_streams
 from gumbelrace.solvers.base import Solver
 from gumbelrace.solvers.betting import Betting
 from gumbelrace.solvers.exact import Exact
@@ -88,14 +89,9 @@ def _source(reader: int, context: int, arms: int) -> Source:
 
 
 def _stream(rows: int) -> Stream:
-    return Stream(
-        1,
-        np.empty(0, np.int32),
-        np.arange(rows, dtype=np.int32),
-        np.empty(rows, np.int32),
-        np.zeros(3, np.int64),
-        np.zeros(rows, np.uint8),
-    )
+    """Make a stream that fits every tail of at most so many rows: longer ones need no swaps."""
+    streams = new_streams(np.array([min(rows, FEWEST - 1)]))
+    return Stream(streams, np.zeros(rows, np.uint8))
 
 
 @functools.lru_cache(maxsize=64)

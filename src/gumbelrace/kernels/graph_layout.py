@@ -1,10 +1,10 @@
-"""How a graph lies in memory: each variable's neighbours with the heaviest first, the others shuffled.
+"""How a graph lies in memory: each variable's neighbours, the heaviest first.
 
 A race on random rows is hopeless against a few heavy ones, and needless if the others are tiny. So the
 neighbours of a variable are sorted by span, the largest amount by which their factor can change the
 difference of two labels. A *head* of the heaviest is read in order, and after k = 0, 8, 16, 32... rows the
-sum of the spans still unread (the reach R_k) proves labels beaten, without error. The *tail* is shuffled
-once and raced. The head ends at the first look after which a race of the M rows left is expected to read
+sum of the spans still unread (the reach R_k) proves labels beaten, without error. The *tail* is
+raced. The head ends at the first look after which a race of the M rows left is expected to read
 less, U_k, than reading on to the next look k':
 
     U_k = min(race_k, k' - k + P_k'/P_k · U_k'),    P_k = min(1, R_k),
@@ -24,9 +24,9 @@ import scipy  # its parts load when first used
 from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.jit import Bits, below, bits_of, kernel, part
+from gumbelrace.jit import kernel, part
 from gumbelrace.population.base import LARGEST_REWARD, Floats
-from gumbelrace.shuffle import LARGEST, SHUFFLE_SEED
+from gumbelrace.shuffle import LARGEST
 
 # Rows of the head before it is first looked at; each look doubles them.
 FIRST = 8
@@ -51,7 +51,7 @@ class Layout(NamedTuple):
 
 
 def laid_out(adjacency: Any, potential: Any) -> Layout:
-    """Sort and shuffle every variable's neighbours, once."""
+    """Sort every variable's neighbours, once."""
     matrix = checked_adjacency(adjacency)
     n, levels = matrix.shape[0], 2
     degrees = np.diff(matrix.indptr)
@@ -66,13 +66,12 @@ def laid_out(adjacency: Any, potential: Any) -> Layout:
         np.empty((2, n)),
         np.empty((2, n)),
     )
-    rng = np.random.default_rng(SHUFFLE_SEED)
     for first, last in _batches(layout.starts):
         edges = slice(layout.starts[first], layout.starts[last])
         low, high = _bounds(potential, matrix.data[edges])
         known = hasattr(potential, "bounds")
         indices = matrix.indices[edges].astype(np.int32, copy=False)
-        _arrange(first, last, indices, matrix.data[edges], low, high, known, layout, bits_of(rng))
+        _arrange(first, last, indices, matrix.data[edges], low, high, known, layout)
     return layout
 
 
@@ -140,7 +139,6 @@ def _arrange(
     high: Floats,
     known: bool,
     layout: Layout,
-    bits: Bits,
 ) -> None:
     """Lay out the variables from `first` to before `last`."""
     base = layout.starts[first]
@@ -153,7 +151,6 @@ def _arrange(
             layout.weights[start + k] = weights[start - base + order[k]]
         head = best_head(spans, order, layout.reach[i])
         layout.heads[i] = head
-        shuffle_tail(layout, start + head, stop, bits)
         for side in range(2):
             bottom, top = np.inf, -np.inf
             for k in range(side * head, stop - start):
@@ -198,13 +195,3 @@ def is_look(k: int) -> bool:
 def look_at(level: int) -> int:
     """Give the row of the head at which it is looked at: 0, FIRST, 2·FIRST, 4·FIRST..."""
     return 0 if level == 0 else FIRST << (level - 1)
-
-
-@part
-def shuffle_tail(layout: Layout, first: int, last: int, bits: Bits) -> None:
-    """Put some neighbours into random order (Fisher-Yates)."""
-    for k in range(first, last - 1):
-        other = k + below(bits, last - k)
-        swap = layout.neighbours[k], layout.weights[k]
-        layout.neighbours[k], layout.weights[k] = layout.neighbours[other], layout.weights[other]
-        layout.neighbours[other], layout.weights[other] = swap

@@ -11,7 +11,7 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from gumbelrace.jit import OPTIONS, Bits, call_next_uint64, kernel, maker, part
+from gumbelrace.jit import OPTIONS, Bits, call_next_uint64, kernel, part
 from gumbelrace.kernels.graph_head import (
     ALL,
     CHANGED,
@@ -30,16 +30,13 @@ from gumbelrace.kernels.graph_head import (
     set_range,
 )
 from gumbelrace.kernels.graph_layout import Layout
+from gumbelrace.keyed import width_of
 from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source
 from gumbelrace.shuffle import Stream
 from gumbelrace.solvers.engine import new_gear, race
 from gumbelrace.solvers.field import EVALUATIONS, EXHAUSTED, LEADER, LOOKS, Field
 from gumbelrace.solvers.race import Looks
 from gumbelrace.solvers.reading import new_sample
-
-# Long tails are read in blocks, which memory gives faster than single rows: at least BLOCKS of them, of a
-# power of two of rows, and single rows if these would be fewer than SHORTEST.
-BLOCKS, SHORTEST, LONGEST = 128, 8, 128
 
 
 class Task(NamedTuple):
@@ -100,10 +97,10 @@ def sweep(
         draw_offset(memo, unary, task, bits, i)
         left = read_head(layout, desk, source, memo, task.certify, i)
         if left > 1 and has_tail(layout, i):
-            rule, rows = rule_of(rules, i), tail_stream(stream, layout, i)
+            rule, size = rule_of(rules, i), enter_tail(stream, layout, i)
             enter(layout, desk, source, memo, i, left)
-            sample = race(rule, gear, source, rows, bits, len(rows.seen), memo.values, sample)
-            leave(desk, memo, gear.field, len(rows.seen))
+            sample = race(rule, gear, source, stream, bits, size, memo.values, sample)
+            leave(desk, memo, gear.field, size)
             left = 1
         if left == 0 and source.fault[CODE] == FINE:
             source.fault[CODE] = IMPOSSIBLE
@@ -171,20 +168,9 @@ def leave(desk: Desk, memo: Memo, field: Field, size: int) -> None:
 
 
 @part
-def block_length(size: int) -> int:
-    """Give the length of the blocks in which a tail is read."""
-    block = SHORTEST
-    while 2 * block * BLOCKS <= size and block < LONGEST:
-        block *= 2
-    return block if block * BLOCKS <= size else 1
-
-
-@maker
-def tail_stream(stream: Stream, layout: Layout, i: int) -> Stream:
-    """Give a random order of the rows of a tail: prefixes of arrays that races leave as they were."""
-    size = layout.starts[i + 1] - layout.starts[i] - layout.heads[i]
-    block = block_length(size)
-    m = (size + block - 1) // block
-    return Stream(
-        block, stream.order, stream.blocks[:m], stream.swaps[:m], stream.cursor, stream.seen[:size]
-    )
+def enter_tail(stream: Stream, layout: Layout, i: int) -> int:
+    """Make the rows of the tail of a variable those of the stream; return how many."""
+    streams, size = stream.streams, layout.starts[i + 1] - layout.starts[i] - layout.heads[i]
+    streams.sizes[0] = streams.counts[0] = size
+    streams.widths[0] = width_of(size)
+    return size

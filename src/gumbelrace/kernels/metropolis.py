@@ -20,8 +20,8 @@ from gumbelrace.kernels.target import (
     prior_at,
     prior_of_current,
 )
+from gumbelrace.pool import Pool
 from gumbelrace.population.base import Floats
-from gumbelrace.shuffle import Pool
 from gumbelrace.solvers.base import Solver
 from gumbelrace.solvers.default import Default
 

@@ -119,7 +119,7 @@ class Population(ABC):
     """A finite population of rewards: `sizes[i]` of them for each arm i.
 
     Populations are made by `gumbelrace.table`, `factors`, `compiled` and `independent`; solvers read
-    them. They are immutable, and may be read by several threads at once.
+    them. Their rewards do not change, and several threads may read them at once.
 
     Attributes
     ----------
@@ -159,9 +159,34 @@ class Population(ABC):
         """Whether `reward_range` is known or can be computed."""
         return self.reward_range is not None
 
-    @abstractmethod
+    @property
+    def assumption(self) -> str | None:
+        """What a promise about draws rests on because of where the rewards come from; None: nothing."""
+        return None
+
+    @property
+    def shares_order(self) -> bool:
+        """Whether all draws read the rows in the same random order, cut into blocks.
+
+        If not, every draw has a random order of its own. If so, a bound on the error of a draw is one on
+        average over that order: given the order, the error of a draw may be somewhat larger or smaller, by
+        the same amount for all draws.
+        """
+        return False
+
+    def draw_order(self, rng: np.random.Generator | None) -> None:
+        """Draw the order that all draws share from `rng`, if there is one and it was not drawn before.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator or None
+            None takes the randomness of the operating system.
+        """
+        return None
+
     def reshuffled(self, rng: np.random.Generator) -> Self:
-        """Return the same population with its rows in a new random order."""
+        """Return the same population, its rows in a new random order if draws share one."""
+        return self
 
     def minus(self, control: ControlVariate) -> "Population":
         """Return a population with the same sums, of which only what `control` does not know is raced.
@@ -252,7 +277,7 @@ class SharedPopulation(Population):
         return self.rows.size
 
     def _separate_rows(self) -> SeparateRows:
-        return SeparateRows(self.sizes, self.rows)
+        return SeparateRows(self.sizes, self.rows.block)
 
 
 def unlimited(arms: int) -> Range:

@@ -1,7 +1,7 @@
 """Rewards computed by a user's numba function, one (row, arm) at a time, without leaving compiled code."""
 
 import functools
-from typing import Any, Self
+from typing import Any
 
 import numba
 import numpy as np
@@ -22,7 +22,7 @@ from gumbelrace.population.control import (
     residual_of,
     table_of,
 )
-from gumbelrace.shuffle import Rows, random_rows
+from gumbelrace.shuffle import Rows
 
 # Rows lie anywhere in the user's data: they are fetched this many rows before they are needed.
 AHEAD = 24
@@ -70,7 +70,7 @@ def compiled(
         )
     pack(data)  # says now what is wrong with it
     size, arms = checked_count(size, "size"), checked_count(arms, "arms")
-    return Compiled(log_factor, data, random_rows(size), arms, checked_range(reward_range, arms))
+    return Compiled(log_factor, data, Rows(size), arms, checked_range(reward_range, arms))
 
 
 class Compiled(SharedPopulation):
@@ -96,12 +96,6 @@ class Compiled(SharedPopulation):
     def reward_range(self) -> Range | None:
         """Range as given."""
         return self._range
-
-    def reshuffled(self, rng: np.random.Generator) -> Self:
-        """Return the same factors, their rows in a new random order."""
-        rows = random_rows(self.size, rng)
-        kept = (self.arms, self._range, self._raced, self.known)
-        return type(self)(self._log_factor, self._data, rows, *kept)
 
     def minus(self, control: ControlVariate) -> "Compiled":
         """Return the residuals, with the same sums. See `Population.minus`."""

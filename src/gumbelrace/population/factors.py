@@ -1,7 +1,7 @@
 """Rewards computed by a user's NumPy function, many rows and arms at a time."""
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,7 @@ from gumbelrace.population.base import (
 )
 from gumbelrace.population.callback import Callback
 from gumbelrace.population.control import ControlVariate, Indices, Known, check_fit, known
-from gumbelrace.shuffle import Rows, random_rows
+from gumbelrace.shuffle import Rows
 
 LogFactors = Callable[[NDArray[np.int64], NDArray[np.int64]], Any]
 
@@ -58,7 +58,7 @@ def factors(
     if not callable(log_factors):
         raise InvalidArgument("log_factors is not callable; give a function log_factors(index, arms)")
     size, arms = checked_count(size, "size"), checked_count(arms, "arms")
-    return Factors(log_factors, random_rows(size), arms, checked_range(reward_range, arms))
+    return Factors(log_factors, Rows(size), arms, checked_range(reward_range, arms))
 
 
 class Factors(SharedPopulation):
@@ -83,11 +83,6 @@ class Factors(SharedPopulation):
     def reward_range(self) -> Range | None:
         """Range as given."""
         return self._range
-
-    def reshuffled(self, rng: np.random.Generator) -> Self:
-        """Return the same factors, their rows in a new random order."""
-        kept = (self.arms, self._range, self._raced, self.known)
-        return type(self)(self._log_factors, random_rows(self.size, rng), *kept)
 
     def minus(self, control: ControlVariate) -> "Factors":
         """Return the residuals, with the same sums. See `Population.minus`."""

@@ -1,7 +1,7 @@
 """Arms with rewards of their own: arm i is a finite population of its own size N_i."""
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -67,10 +67,6 @@ class Independent(Population):
     def reward_range(self) -> Range | None:
         """Range as given."""
         return self._range
-
-    def reshuffled(self, rng: np.random.Generator) -> Self:
-        """Return the population itself: single rows are drawn, nothing is shuffled beforehand."""
-        return self
 
     def _entry(self) -> tuple[int, int]:
         return self._callback.address, 0

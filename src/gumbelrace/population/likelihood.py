@@ -14,7 +14,7 @@ from gumbelrace.packed import pack
 from gumbelrace.population.base import Floats, checked_count, checked_range
 from gumbelrace.population.compiled import Compiled
 from gumbelrace.population.control import ControlVariate
-from gumbelrace.shuffle import Rows, random_rows
+from gumbelrace.shuffle import Rows
 
 
 class Family(Protocol):
@@ -106,7 +106,7 @@ def likelihood(
     if not isinstance(data, tuple):
         raise InvalidArgument(f"data is a {type(data).__name__}; give a tuple, for example (x, y) or (y,)")
     pack(data)  # says now what is wrong with it
-    return Likelihood(log_factor, data, random_rows(checked_count(size, "size")), reward_range)
+    return Likelihood(log_factor, data, Rows(checked_count(size, "size")), reward_range)
 
 
 @functools.lru_cache(maxsize=256)

@@ -1,6 +1,8 @@
 """Rewards that lie in an array or a memory-mapped file."""
 
+import copy
 import functools
+import threading
 from typing import Any, Self
 
 import numba
@@ -8,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.jit import FAST, READER
+from gumbelrace.jit import FAST, READER, beside
 from gumbelrace.packed import pack, unpack
 from gumbelrace.population.base import (
     NOT_A_REWARD,
@@ -19,9 +21,12 @@ from gumbelrace.population.base import (
     checked_range,
 )
 from gumbelrace.population.control import ControlVariate, Indices, check_fit, known
-from gumbelrace.shuffle import Rows, in_given_order, random_rows
+from gumbelrace.shuffle import Rows, block_length
 
 PASS_ROWS = 65_536
+IN_RANDOM_ORDER = "the rows lie in random order"
+# Held while a table's rows are shuffled, which happens once: one lock does for all tables.
+ORDERING = threading.Lock()
 READABLE = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"}
 
 
@@ -32,17 +37,23 @@ def table(
 ) -> "Table | MappedTable":
     """Make a population of the rewards in an array.
 
-    An array in memory is copied once, arm by arm, its rows shuffled; its exact reward range is taken
-    on the way. A memory map is never copied: its rows are read where they lie, in random blocks if
-    `shuffled` says that they already are in random order, else one by one, and its range is computed
-    by one pass when a solver first asks for it.
+    An array in memory is copied once, arm by arm, and its exact reward range is taken on the way. A table
+    of 16,384 rows and more is then shuffled when it is first drawn from, by the generator that is given
+    there: all draws from it share that order, in which they read random blocks. A new table and the same
+    seed give the same draws; a table that was used before keeps its order, so that its draws also depend on
+    the seed it was first used with (`reshuffled` gives a new order).
+
+    A memory map is never copied: its rows are read where they lie, in random blocks if `shuffled` says
+    that they already are in random order, else one by one, and its range is computed by one pass when a
+    solver first asks for it.
 
     Parameters
     ----------
     rewards : array_like of shape (N, D)
         Reward, or log factor, of each row and arm.
     shuffled : bool
-        Whether the rows already lie in random order.
+        Whether the rows already lie in random order. They are not shuffled then, and what is promised
+        about draws rests on it.
     reward_range : (low, high), optional
         Bounds on the rewards of each arm, to spare the pass over a large file.
 
@@ -76,6 +87,9 @@ class _Array(SharedPopulation):
 
     def __init__(self, rewards: NDArray[Any], rows: Rows) -> None:
         super().__init__(rows, len(rewards))
+        self._use(rewards)
+
+    def _use(self, rewards: NDArray[Any]) -> None:
         self._rewards, self._packed = rewards, pack((rewards,))
 
     def _entry(self) -> tuple[int, int]:
@@ -97,7 +111,7 @@ class _Array(SharedPopulation):
 
 
 class Table(_Array):
-    """Rewards in memory, arm after arm, in shuffled order. See `table`."""
+    """Rewards in memory, arm after arm. See `table`."""
 
     scan_speed = 9.0
     verify = False
@@ -107,14 +121,12 @@ class Table(_Array):
         rewards: NDArray[Any],
         shuffled: bool = False,
         given: Range | None = None,
-        rng: np.random.Generator | None = None,
         raced: Indices | None = None,
     ) -> None:
-        rows = in_given_order(len(rewards)) if shuffled else random_rows(len(rewards), rng)
-        self._order, self._made_of = rows.order, (rewards, shuffled, given)
-        self._raced = raced
-        # The copy lies in shuffled order, so that a position is a row of it.
-        super().__init__(_arm_major(rewards, rows.order), Rows(rows.size, rows.block))
+        size = len(rewards)
+        super().__init__(_arm_major(rewards), Rows(size, block_length(size)))
+        self._is_ordered, self._taken_as_shuffled = shuffled or self.rows.block == 1, shuffled
+        self._names = np.arange(size) if raced is None else raced  # the caller's row at each place
         self._range = self._exact_range()
         if given is not None:
             self._check_given(*given)
@@ -124,31 +136,60 @@ class Table(_Array):
         """Exact lowest and highest reward of each arm."""
         return self._range
 
+    @property
+    def assumption(self) -> str | None:
+        """That the rows lie in random order, if the caller said so and it matters."""
+        return IN_RANDOM_ORDER if self.shares_order and self._taken_as_shuffled else None
+
+    @property
+    def shares_order(self) -> bool:
+        """Whether draws read blocks of rows that were shuffled once: all but small tables."""
+        return self.rows.block > 1
+
+    def draw_order(self, rng: np.random.Generator | None) -> None:
+        """Shuffle the rows, once. See `Population.draw_order`."""
+        # Whoever reads asks for the order first: nobody reads rows that are being moved.
+        with ORDERING:
+            if not self._is_ordered:
+                # The caller's own stream stays where it is: the next call finds the order drawn, and with
+                # the same seed gives the same.
+                self._shuffle(np.random.default_rng() if rng is None else beside(rng))
+
     def reshuffled(self, rng: np.random.Generator) -> Self:
-        """Return the same rewards, their rows in a new random order."""
-        table = type(self)(*self._made_of, rng, self._raced)
-        table.known = self.known
-        return table
+        """Return the same rewards, their rows in a new random order if draws share one."""
+        if not self.shares_order:
+            return self
+        with ORDERING:
+            other = copy.copy(self)
+            other._use(self._rewards.copy())
+        other._taken_as_shuffled = False
+        other._shuffle(rng)
+        return other
 
     def minus(self, control: ControlVariate) -> "Table":
         """Return a table of the residuals, with the same sums. See `Population.minus`."""
         if self.known is not None:
             raise InvalidArgument("the population has a control variate already")
-        rewards, shuffled, _ = self._made_of
-        check_fit(control, len(rewards), self.arms)
-        raced = np.arange(len(rewards)) if control.always is None else control.always.raced
-        left = rewards[raced] - control.values(raced, np.arange(self.arms))
-        residuals = Table(left, shuffled, raced=raced)
-        residuals.known = known(control, lambda rows: rewards[rows])
+        check_fit(control, self.size, self.arms)
+        place = np.argsort(self._names)
+        raced = np.arange(self.size) if control.always is None else control.always.raced
+        left = self._rewards[:, place[raced]].T - control.values(raced, np.arange(self.arms))
+        residuals = Table(left, self._taken_as_shuffled, raced=raced)
+        residuals.known = known(control, lambda rows: self._rewards[:, place[rows]].T)
         return residuals
+
+    def _shuffle(self, rng: np.random.Generator) -> None:
+        order = rng.permutation(self.size)
+        for rewards in self._rewards:
+            rewards[:] = rewards[order]
+        self._names, self._is_ordered = self._names[order], True
 
     def _direct(self) -> Floats:
         in_blocks = self.rows.block > 1 and self._rewards.dtype == np.float64
         return self._rewards if in_blocks else super()._direct()
 
     def _row_name(self, row: int) -> int:
-        row = int(self._order[row]) if len(self._order) else row
-        return row if self._raced is None else int(self._raced[row])
+        return int(self._names[row])
 
     def _check_given(self, low: Floats, high: Floats) -> None:
         bad = (self._range[0] < low) | (self._range[1] > high)
@@ -163,7 +204,7 @@ class MappedTable(_Array):
 
     def __init__(self, rewards: NDArray[Any], shuffled: bool, given: Range | None) -> None:
         size = len(rewards)
-        super().__init__(rewards.T, in_given_order(size) if shuffled else Rows(size))
+        super().__init__(rewards.T, Rows(size, block_length(size) if shuffled else 1))
         self.scan_speed = 4.0 if shuffled else 20.0
         self._range_is_lazy = given is None
         self._range = given
@@ -180,20 +221,29 @@ class MappedTable(_Array):
         """A range can always be computed."""
         return True
 
+    @property
+    def assumption(self) -> str | None:
+        """That the rows lie in random order, if the caller said so."""
+        return IN_RANDOM_ORDER if self.shares_order else None
+
+    @property
+    def shares_order(self) -> bool:
+        """Whether draws read blocks of rows, in the order in which they lie in the file."""
+        return self.rows.block > 1
+
     def reshuffled(self, rng: np.random.Generator) -> Self:
-        """Return the population itself: a file's rows stay where they are."""
+        """Return the population itself, unless draws share the order of the file, which stays as it is."""
+        if self.shares_order:
+            raise InvalidArgument(
+                "the rows of a memory map stay where they are, and cannot be put in a new order; leave "
+                "shuffled=True out, and every draw reads single rows in an order of its own"
+            )
         return self
 
 
-def _arm_major(rewards: NDArray[Any], order: NDArray[np.int32]) -> NDArray[Any]:
+def _arm_major(rewards: NDArray[Any]) -> NDArray[Any]:
     dtype = rewards.dtype if rewards.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-    if len(order) == 0:
-        return np.array(rewards.T, dtype, order="C")
-    stored = np.empty(rewards.shape[::-1], dtype)
-    for first in range(0, len(order), 4096):
-        piece = order[first : first + 4096]
-        stored[:, first : first + 4096] = rewards[piece].T
-    return stored
+    return np.array(rewards.T, dtype, order="C")
 
 
 @functools.cache

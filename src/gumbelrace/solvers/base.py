@@ -62,6 +62,11 @@ class Promise:
         """Whether the bound holds without an assumption."""
         return self.assumption is None
 
+    def on(self, population: Population) -> "Promise":
+        """Give what is promised about draws from a population, which may rest on more."""
+        assumptions = filter(None, [self.assumption, population.assumption])
+        return Promise(self.delta, " and that ".join(assumptions) or None)
+
 
 class Solver(ABC):
     """Finds the best arm of a population: argmax of offset + sum of rewards."""
@@ -110,6 +115,7 @@ class Solver(ABC):
                 f"{type(self).__name__} needs to know how large rewards can be; "
                 "give reward_range=(low, high), or use Race(Normal()), which does not need it"
             )
+        population.draw_order(rng)
         results = new_results(len(offsets))
         known = population.known
         if known is not None:

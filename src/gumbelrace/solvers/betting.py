@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from gumbelrace.jit import part
 from gumbelrace.population.base import Floats, Population, SharedPopulation, Source
-from gumbelrace.shuffle import SHORTEST as BLOCK
 from gumbelrace.solvers import rules
 from gumbelrace.solvers.base import Promise, Solver, check_delta
 from gumbelrace.solvers.betting_separate import MOST_AT_STAKE, OwnWagers
@@ -30,6 +29,8 @@ from gumbelrace.solvers.rules import implements
 from gumbelrace.solvers.scanning import TRUSTED_SHARE
 
 SHORTEST_LOOK, GROWTH = 16, 7
+# Longer looks end where a block of rows ends, or where several do: a power of two.
+BLOCK = 128
 CAUTION = 2.0
 
 

@@ -112,7 +112,7 @@ def advance(
         open_look(sample, rule.keeps and (len(source.direct) > 0 or taken + count <= KEPT))
         if not has_room(source, sample, stream, count):
             return count
-        if not gather(source, stream, bits, size, field, sample, gear.rows, count):
+        if not gather(source, stream, bits, field, sample, gear.rows, count):
             return 0
         taken += count
         tally[TAKEN] = taken

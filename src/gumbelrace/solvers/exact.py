@@ -87,6 +87,7 @@ class Exact(Solver):
 
 def totals(population: Population) -> Floats:
     """Sum the rewards of every arm, up to a constant that all arms share; -inf for impossible arms."""
+    population.draw_order(None)  # any order does
     raced = _raced_totals(population)
     return raced if population.known is None else raced + population.known.sums
 

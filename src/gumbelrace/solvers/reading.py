@@ -81,7 +81,7 @@ def columns(sample: Sample) -> int:
 @part
 def runs_after(source: Source, sample: Sample, stream: Stream, count: int) -> int:
     """Bound the number of runs after `count` more rows: one copied run, or a run for each block."""
-    return sample.runs[0] + (count // stream.block + 2 if len(source.direct) else 1)
+    return sample.runs[0] + (count // stream.streams.block + 2 if len(source.direct) else 1)
 
 
 @part
@@ -114,7 +114,6 @@ def gather(
     source: Source,
     stream: Stream,
     bits: Bits,
-    size: int,
     field: Field,
     sample: Sample,
     rows: NDArray[np.int64],
@@ -122,10 +121,10 @@ def gather(
 ) -> bool:
     """Read `count` more rows of every arm in the race and add them up."""
     if len(source.direct):
-        gather_runs(stream, bits, size, sample, count)
+        gather_runs(stream, bits, sample, count)
         fetch_runs(field, sample)
         field.tally[EVALUATIONS] += count * field.tally[ALIVE]
-    elif not gather_rows(source, stream, bits, size, field, sample, rows, count):
+    elif not gather_rows(source, stream, bits, field, sample, rows, count):
         return False
     if source.verify:
         drop_ruled_out(field, source)
@@ -140,11 +139,11 @@ def gather(
 
 
 @part
-def gather_runs(stream: Stream, bits: Bits, size: int, sample: Sample, count: int) -> None:
+def gather_runs(stream: Stream, bits: Bits, sample: Sample, count: int) -> None:
     """Pick `count` more positions where the rewards lie."""
     while count > 0:
         run = sample.runs[0]
-        sample.first[run], sample.length[run] = next_run(stream, bits, size, count)
+        sample.first[run], sample.length[run] = next_run(stream, bits, count)
         sample.runs[0] += 1
         count -= sample.length[run]
 
@@ -165,7 +164,6 @@ def gather_rows(
     source: Source,
     stream: Stream,
     bits: Bits,
-    size: int,
     field: Field,
     sample: Sample,
     rows: NDArray[np.int64],
@@ -175,7 +173,7 @@ def gather_rows(
     run, first, done = sample.runs[0], columns(sample), 0
     while done < count:
         n = min(source.chunk, count - done)
-        take(stream, bits, size, rows, n)
+        take(stream, bits, rows, n)
         got = read(source, rows, n, field.arms, field.tally[ALIVE], sample.rewards, first + done)
         if got == 0:
             return False

@@ -5,7 +5,16 @@ from numpy.typing import NDArray
 
 from gumbelrace.jit import part
 from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source, read
-from gumbelrace.shuffle import END, NEXT, Stream, mark_blocks, mark_rows, unseen_rows, unseen_run
+from gumbelrace.shuffle import (
+    Stream,
+    block_count,
+    forget_marks,
+    mark_blocks,
+    mark_rows,
+    open_run,
+    unseen_rows,
+    unseen_run,
+)
 from gumbelrace.solvers.field import (
     ALIVE,
     EVALUATIONS,
@@ -86,19 +95,19 @@ def revive(
 @part
 def scan_runs(source: Source, stream: Stream, size: int, field: Field, bounds: NDArray[np.int64]) -> None:
     """Add up the rewards where they lie, in runs as long as can be, a batch of runs after the other."""
-    bounds[0], bounds[1] = stream.cursor[NEXT], stream.cursor[END]
+    bounds[0], bounds[1] = open_run(stream)
     scan_batch(source, field, bounds, 2)
-    mark_blocks(stream, 1)
-    block = 0
-    while block < len(stream.blocks):
+    mark_blocks(stream)
+    block, blocks, length = 0, block_count(stream), stream.streams.block
+    while block < blocks:
         filled = 0
-        while block < len(stream.blocks) and filled + 2 <= len(bounds):
+        while block < blocks and filled + 2 <= len(bounds):
             first, block = unseen_run(stream, block)
-            bounds[filled] = first * stream.block
-            bounds[filled + 1] = min(block * stream.block, size)
+            bounds[filled] = first * length
+            bounds[filled + 1] = min(block * length, size)
             filled += 2
         scan_batch(source, field, bounds, filled)
-    mark_blocks(stream, 0)
+    forget_marks(stream, size)
 
 
 @part
@@ -124,7 +133,7 @@ def scan_rows(
     taken: int,
 ) -> None:
     """Read and add up all but the first `taken` rows of the random order, a chunk after the other."""
-    mark_rows(stream, size, taken, 1)
+    mark_rows(stream, size, taken, rows)
     for first in range(0, size, source.chunk):
         count = unseen_rows(stream, first, min(first + source.chunk, size), rows)
         if count > 0 and field.tally[ALIVE] > 0:
@@ -137,4 +146,4 @@ def scan_rows(
             for a in range(field.tally[ALIVE]):
                 arm = field.arms[a]
                 field.sums[arm] += total(block, arm, 0, count) - count * field.shift[0]
-    mark_rows(stream, size, taken, 0)
+    forget_marks(stream, size)

@@ -17,7 +17,7 @@ from gumbelrace.models.arch.rows import ALPHA, Floats, Indices, log_factor, plac
 from gumbelrace.packed import pack, unpack
 from gumbelrace.population.compiled import Compiled
 from gumbelrace.population.desk import SETTER, Desk
-from gumbelrace.shuffle import random_rows
+from gumbelrace.shuffle import Rows
 
 
 def controlled_desk(control: Expansion, tau: float, arms: int, dimensions: Indices, log_prior: Any) -> Desk:
@@ -38,7 +38,7 @@ def controlled_desk(control: Expansion, tau: float, arms: int, dimensions: Indic
 def plain_desk(data: Any, tau: float, arms: int, dimensions: Indices, log_prior: Any) -> Desk:
     """Make a desk on which the log factors themselves are raced."""
     points, xs, models = _room(data.lags, arms)
-    population = Compiled(_log_factor_of_arm, (points, *data.parts), random_rows(data.size), arms, None)
+    population = Compiled(_log_factor_of_arm, (points, *data.parts), Rows(data.size), arms, None)
     packed = pack((xs, models, dimensions, points, tau))
     return Desk(xs, models, population, _plain_setter(log_prior, packed.type), packed)
 

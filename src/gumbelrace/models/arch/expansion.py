@@ -31,7 +31,7 @@ from gumbelrace.models.arch.rows import (
 from gumbelrace.population import control
 from gumbelrace.population.compiled import Compiled
 from gumbelrace.population.control import Always, ControlVariate
-from gumbelrace.shuffle import Rows, random_rows
+from gumbelrace.shuffle import Rows
 
 Coefficients = NDArray[np.float32]
 
@@ -130,7 +130,7 @@ class Expansion:
     @functools.cached_property
     def order(self) -> Rows:
         """A random order of positions in `raced`."""
-        return self.always.order if self.always else random_rows(self.data.size)
+        return self.always.order if self.always else Rows(self.data.size)
 
     def _check(self, points: Floats) -> None:
         orders = points[:, ORDER].astype(np.int64)
