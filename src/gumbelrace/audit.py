@@ -115,7 +115,7 @@ def audit(
         raise InvalidArgument(f"confidence is {confidence}; it must lie strictly between 0 and 1")
     count = checked_count(draws, "draws")
     prior, exact = checked_prior(log_prior, population.arms), totals(population)
-    errors = evaluations = 0
+    errors, evaluations = 0, population.read_before
     for shuffled, part in batches(population, count, reshuffle_every, rng):
         offsets = gumbels(prior, part, rng)
         found = solver.best_each(shuffled, offsets, rng)

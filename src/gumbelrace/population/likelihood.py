@@ -47,10 +47,11 @@ class Likelihood:
 
     def __call__(self, points: ArrayLike) -> Compiled:
         """Give the population whose arm i is the parameter points[i]."""
-        return self.bound(points)[0]
+        population, control = self.bound(points)
+        return population if control is None else population.minus(control)
 
     def bound(self, points: ArrayLike) -> tuple[Compiled, ControlVariate | None]:
-        """Give the population, and the control variate that is in it."""
+        """Give the population of the log factors themselves, and their control variate; nothing is read."""
         checked = np.asarray(points, np.float64, order="C")
         if checked.ndim == 0 or len(checked) == 0:
             raise ShapeMismatch("points must be an array of at least one point, one in each row")
@@ -58,10 +59,7 @@ class Likelihood:
         given = checked_range(self.reward_range, arms)
         data = (checked, *self.data)
         population = Compiled(by_arm(self.log_factor), data, self.rows, arms, given)
-        if self.control is None:
-            return population, None
-        control = self.control.at(checked)
-        return population.minus(control), control
+        return population, None if self.control is None else self.control.at(checked)
 
 
 def likelihood(
