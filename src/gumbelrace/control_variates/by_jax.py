@@ -20,7 +20,8 @@ def jax_taylor(
     *,
     remainder: ArrayLike | None = None,
     metric: ArrayLike | None = None,
-    outliers: float = 0.0,
+    outliers: float | None = None,
+    spread: ArrayLike | None = None,
 ) -> ParameterTaylor:
     """Expand log factors around `centre`, derivatives found by JAX.
 
@@ -30,7 +31,7 @@ def jax_taylor(
         ``log_factor(theta, *row)`` of JAX operations, for one row of each array of `data`.
     data : tuple of array_like
         Arrays with N rows.
-    centre, order, remainder, metric, outliers
+    centre, order, remainder, metric, outliers, spread
         As in `parameter_taylor`.
 
     Examples
@@ -54,9 +55,8 @@ def jax_taylor(
             for function in _derivatives(jax, log_factor)[: order + 1]
         ]
     hessians = found[2] if order == 2 else None
-    return stored_taylor(
-        found[0], found[1], hessians, point, remainder=remainder, metric=metric, outliers=outliers
-    )
+    options: Any = {"remainder": remainder, "metric": metric, "outliers": outliers, "spread": spread}
+    return stored_taylor(found[0], found[1], hessians, point, **options)
 
 
 def derivatives_by_jax(log_density: Callable[..., Any]) -> Derivatives:

@@ -108,7 +108,7 @@ class Compiled(SharedPopulation):
         if self.known is not None:
             raise InvalidArgument("the population has a control variate already")
         check_fit(control, self.size, self.arms)
-        return self.residuals(control, known(control, self._rewards))
+        return self.residuals(control, known(control, self.rewards_at))
 
     def residuals(self, control: ControlVariate, known_sums: Known | None = None) -> "Compiled":
         """Return the residuals. Without `known_sums` nothing is read: whoever races on them adds the sums."""
@@ -123,7 +123,8 @@ class Compiled(SharedPopulation):
             known_sums,
         )
 
-    def _rewards(self, rows: Indices) -> Floats:
+    def rewards_at(self, rows: Indices) -> Floats:
+        """Read rows, of all arms, as they come; of shape (len(rows), D)."""
         rewards: Floats = table_of(self._log_factor)(rows, np.arange(self.arms), self._data)
         return rewards
 

@@ -2,7 +2,7 @@
 
 import functools
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numba.core.dispatcher import Dispatcher
@@ -24,6 +24,14 @@ class Family(Protocol):
         """Give the control variate whose arm i is points[i]."""
 
 
+@runtime_checkable
+class Fitting(Family, Protocol):
+    """A family that looks at the log factors before it is used."""
+
+    def fitted(self, likelihood: "Likelihood") -> Family:
+        """Give the control variate for these log factors."""
+
+
 @dataclass(frozen=True)
 class Likelihood:
     """Σ_n log f_n(θ), with an optional control variate. See `likelihood`."""
@@ -40,10 +48,15 @@ class Likelihood:
         return self.rows.size
 
     def minus(self, control: Family) -> "Likelihood":
-        """Return the same likelihood, read as residuals of a control variate."""
+        """Return the same likelihood, read as residuals of a control variate.
+
+        Expansions in the parameters read all rows now, at a few points around their centre, to choose those
+        that are read every time from then on. See `parameter_taylor`.
+        """
         if self.control is not None:
             raise InvalidArgument("the likelihood has a control variate already")
-        return Likelihood(self.log_factor, self.data, self.rows, None, control)
+        chosen = control.fitted(self) if isinstance(control, Fitting) else control
+        return Likelihood(self.log_factor, self.data, self.rows, None, chosen)
 
     def __call__(self, points: ArrayLike) -> Compiled:
         """Give the population whose arm i is the parameter points[i]."""
