@@ -62,7 +62,9 @@ def checked_spread(spread: ArrayLike | None, dimension: int) -> Floats | None:
         return None
     given = np.asarray(spread, np.float64)
     if given.shape not in ((), (dimension,), (dimension, dimension)):
-        raise ShapeMismatch(f"spread has shape {given.shape}; it must be a number, or ({dimension},) or its square")
+        raise ShapeMismatch(
+            f"spread has shape {given.shape}; it must be a number, or ({dimension},) or its square"
+        )
     if not np.isfinite(given).all():
         raise InvalidArgument("spread must be finite: how far from the centre points will be")
     return given if given.ndim == 2 else given * np.eye(dimension)
@@ -70,7 +72,8 @@ def checked_spread(spread: ArrayLike | None, dimension: int) -> Floats | None:
 
 def misfit(likelihood: Likelihood, control: Family, points: Floats) -> Misfit:
     """Compare log factors with a control variate at points, leaving out those that are not possible."""
-    count, mean, spread, plain_mean, plain_spread = 0, 0.0, np.zeros(likelihood.size), 0.0, 0.0
+    mean, spread, plain_mean = np.zeros((3, likelihood.size))
+    count, plain_spread = 0, 0.0
     for plain, left in _rows_at(likelihood, control, points):
         count += 1
         # Welford's update: no more than one point is held.

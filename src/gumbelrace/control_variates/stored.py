@@ -4,13 +4,8 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gumbelrace.control_variates.parameters import (
-    ROUNDING,
-    ParameterTaylor,
-    checked_centre,
-    pilot_of,
-    split_rows,
-)
+from gumbelrace.control_variates.computed import ROUNDING, checked_centre, pilot_of, split_rows
+from gumbelrace.control_variates.parameters import ParameterTaylor
 from gumbelrace.errors import ShapeMismatch
 from gumbelrace.population.base import checked_count
 

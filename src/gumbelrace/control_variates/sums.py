@@ -30,9 +30,7 @@ class Sums(NamedTuple):
     largest: float
 
 
-def sums_of(
-    terms: Any, data: tuple[Any, ...], centre: Floats, rows: NDArray[np.int64], order: int
-) -> Sums:
+def sums_of(terms: Any, data: tuple[Any, ...], centre: Floats, rows: NDArray[np.int64], order: int) -> Sums:
     """Sum values, gradients and Hessians, found from derivatives along the axes and between them."""
     d = len(centre)
     axes = np.eye(d)

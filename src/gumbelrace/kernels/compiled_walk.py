@@ -95,8 +95,8 @@ class CompiledWalk:
             )
         if made < count:
             raise InvalidArgument(
-                "log_prior, the control variate or a row that is always read gave NaN or +inf, or raised an "
-                f"exception, at {self._points}"
+                "log_prior, the control variate or a row that is always read gave NaN or +inf, or raised "
+                f"an exception, at {self._points}"
             )
         rewards = np.full(count, self._rewards)
         counts: Any = (history.evaluations, rewards, history.looks, history.accepted)

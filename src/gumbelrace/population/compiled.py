@@ -111,7 +111,7 @@ class Compiled(SharedPopulation):
         return self.residuals(control, known(control, self.rewards_at))
 
     def residuals(self, control: ControlVariate, known_sums: Known | None = None) -> "Compiled":
-        """Return the residuals. Without `known_sums` nothing is read: whoever races on them adds the sums."""
+        """Return the residuals. Without `known_sums` nothing is read: who races on them adds the sums."""
         always, data = control.always, (*self._data, *control.data)
         return Compiled(
             residual_of(self._log_factor, control.function, len(self._data), always is not None),

@@ -11,7 +11,9 @@ If a share p of the rows were equal and the others zero, the second number would
 contain none with a probability of e^(-T / EVEN), which is 0.001.
 """
 
+import sys
 import warnings
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +57,7 @@ def heavy_rows(squares: Floats, share: float | None = None) -> Indices:
     return np.sort(np.argsort(squares, kind="stable")[size - count :])
 
 
-def check_residuals(squares: Floats, plain: float, stacklevel: int) -> None:
+def check_residuals(squares: Floats, plain: float) -> None:
     """Refuse residuals that vary more than the rewards; warn of those that a normal bound would misjudge.
 
     Parameters
@@ -64,8 +66,6 @@ def check_residuals(squares: Floats, plain: float, stacklevel: int) -> None:
         s² of the rows that are raced on.
     plain : float
         Sum of the s² of the rewards themselves, over all rows.
-    stacklevel : int
-        Who is warned: 1 is the caller.
     """
     if _is_small(len(squares), squares.sum()):
         return
@@ -81,7 +81,7 @@ def check_residuals(squares: Floats, plain: float, stacklevel: int) -> None:
             "miss them; have more rows read every time (outliers=0.2), use Betting with a remainder, or "
             "check decisions by an audit",
             UnevenResiduals,
-            stacklevel=stacklevel + 1,
+            stacklevel=_users_frame(),
         )
 
 
@@ -95,10 +95,18 @@ def _tame_without(ascending: Floats, most: int) -> NDArray[np.bool_]:
     return tame
 
 
-def _is_small(count, second):  # type: ignore[no-untyped-def]
+def _is_small(count: Any, second: Any) -> Any:
     # After `count` rows nothing is left to guess.
     return np.maximum(count - FIRST, 0) * second <= FIRST * SMALL**2
 
 
-def _is_even(count, second, fourth):  # type: ignore[no-untyped-def]
+def _is_even(count: Any, second: Any, fourth: Any) -> Any:
     return count * fourth <= EVEN * np.square(second)
+
+
+def _users_frame() -> int:
+    """Give the stack level of the first frame outside the package, for the function that calls this."""
+    level, package = 1, __name__.split(".")[0]
+    while sys._getframe(level).f_globals.get("__name__", "").split(".")[0] == package:
+        level += 1
+    return level

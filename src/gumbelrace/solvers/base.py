@@ -104,8 +104,8 @@ class Solver(ABC):
     def best_each(self, population: Population, offsets: ArrayLike, rng: np.random.Generator) -> Results:
         """Find the best arm once for each row of `offsets`; return an array of each result.
 
-        Evaluations are those of the races: what the population had read before (`read_before`) was read once,
-        however many calls there are.
+        Evaluations are those of the races: what a population has read when it was made (`read_before`) was
+        read once, however many calls there are.
         """
         rng = check_generator(rng)
         offsets = checked_offsets(offsets, population.arms)
