@@ -67,7 +67,7 @@ class Cells:
 def quantile_cells(values: Floats, bins: Indices) -> Cells:
     """Cut axis i into bins[i] intervals with equally many rows; empty cells are left out.
 
-    Where ties leave fewer cells than that, the distinct values are cut instead.
+    Where quantiles are tied, the intervals that are left over cut the distinct values evenly.
 
     Examples
     --------
@@ -84,13 +84,13 @@ def quantile_cells(values: Floats, bins: Indices) -> Cells:
 
 
 def _intervals(axis: Floats, count: int) -> Indices:
-    """Give each row its interval between quantiles of the rows, or of the distinct values if some tie."""
-    distinct, levels = np.unique(axis), np.arange(1, count) / count
-    found = np.searchsorted(np.quantile(axis, levels), axis, side="right")
-    if len(np.unique(found)) == min(count, len(distinct)):
-        return found
-    between = (np.arange(1, count) * len(distinct)) // count
-    return np.searchsorted(distinct[np.unique(between)], axis, side="right")
+    """Give each row its interval between quantiles; cuts that ties leave over go to the distinct values."""
+    cuts = np.unique(np.quantile(axis, np.arange(1, count) / count))
+    spare = count - 1 - len(cuts)
+    if spare > 0:
+        distinct = np.unique(axis)
+        cuts = np.union1d(cuts, distinct[np.arange(1, spare + 1) * len(distinct) // (spare + 1)])
+    return np.searchsorted(cuts, axis, side="right")
 
 
 def _means(values: Floats, label: Indices) -> Floats:

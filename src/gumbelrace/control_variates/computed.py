@@ -55,8 +55,8 @@ def parameter_taylor(
         W; default: the identity.
     outliers : float, optional
         Share of the rows that is always read: those with the largest M_n where each row's is given, else
-        those with the largest residuals in the pilot. Default: as many as it takes that a race with a normal
-        bound sees what matters, at most a tenth. With 0 there is no pilot and nothing is checked.
+        those with the largest residuals in the pilot. Default: as many as it takes that a race with a
+        normal bound sees what matters, at most a tenth. With 0 there is no pilot and nothing is checked.
     spread : float, array_like of shape (d,) or (d, d), optional
         How far from the centre points will be compared: standard deviations, or a square root of their
         covariance. Default: that of Laplace's approximation without a prior.

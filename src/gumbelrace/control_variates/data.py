@@ -43,10 +43,11 @@ class ChoosingTaylor:
     def fitted_at(self, points: ArrayLike) -> DataTaylor:
         """Choose the rows that are always read, for points like these."""
         arms = checked_points(points)
-        around = expanded_around(self.derivatives, [c.around_medians() for c in self.cells], None)
-        rows = heavy_rows(around.misfit(arms)[0])
-        always = Always(rows, len(around.cells)) if len(rows) else None
-        fitted = expanded(self.derivatives, self.cells, always)
+        cells = [c.around_medians() for c in self.cells]
+        whole = expanded_around(self.derivatives, cells, None)
+        rows = heavy_rows(whole.misfit(arms)[0])
+        always = Always(rows, len(whole.cells)) if len(rows) else None
+        fitted = expanded_around(self.derivatives, cells, always)
         fitted.check(arms)
         return fitted
 
@@ -70,15 +71,15 @@ def data_taylor(
         and gives g of shape (B, D), its gradients (B, D, k) and its Hessians (B, D, k, k) in y. Where every
         arm has data of its own, it is called for one point at a time. See also `derivatives_by_jax`.
     bins : int or sequence of k ints
-        Number of quantile intervals on each axis. The reference of a row is the mean of its cell: with
-        ``bins=10`` and k = 2 there are up to 100 cells, and with ``bins=1`` one, around the mean of all.
+        Number of quantile intervals on each axis. The reference of a row is the middle of its cell: with
+        ``bins=10`` and k = 2 there are up to 100 cells, and with ``bins=1`` one, in the middle of all.
     outliers : float, optional
         Share of the rows, those farthest from their references, that is always read. Default: the rows
         whose differences between points the expansion follows worst, as many as it takes that a race with
         a normal bound sees what matters, at most a tenth.
     points : array_like, optional
         Points like those that will be compared, by which these rows are chosen once and for all. Without
-        them all rows are read whenever points are bound: give them for a kernel, which does so at every step.
+        them all rows are read whenever points are bound: give them for a kernel, which binds at every step.
 
     Returns
     -------

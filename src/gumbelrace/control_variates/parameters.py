@@ -113,6 +113,10 @@ class ParameterTaylor:
 
     def fitted(self, likelihood: Likelihood) -> "ParameterTaylor":
         """Give the same expansion, the rows that it fits worst always read, unless they were chosen."""
+        if self.size != likelihood.size:
+            raise ShapeMismatch(
+                f"the control variate is of {self.size} rows; the population has {likelihood.size}"
+            )
         if self.pilot is None:
             return self
         outer, spread, _ = self.pilot

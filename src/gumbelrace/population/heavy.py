@@ -8,7 +8,7 @@ root mean square of the differences of row n between arms, N rows are tame for a
     N Σ s⁴ / (Σ s²)² ≤ EVEN        the rows that matter are so many that T rows contain some of them.
 
 If a share p of the rows were equal and the others zero, the second number would be 1 / p, and T rows would
-contain none with a probability of e^(-T / EVEN), which is 0.001.
+contain none with a probability of e^(-T / EVEN), which is 0.001; above UNEVEN they contain less than one.
 """
 
 import sys
@@ -25,7 +25,7 @@ Indices = NDArray[np.int64]
 
 FIRST = 50  # T, the first look of a race
 SMALL = 0.05
-EVEN = FIRST / np.log(1000.0)
+EVEN, UNEVEN = FIRST / np.log(1000.0), FIRST
 
 # Largest share of the rows that is read every time without being asked for.
 MOST = 0.1
@@ -75,7 +75,7 @@ def check_residuals(squares: Floats, plain: float) -> None:
             "times as much as the rewards; expand closer to where they are read (centre, or more bins), "
             "have more rows read every time (outliers), or use none"
         )
-    if not _is_even(len(squares), squares.sum(), np.square(squares).sum()):
+    if not _is_even(len(squares), squares.sum(), np.square(squares).sum(), UNEVEN):
         warnings.warn(
             "a few rows carry the residuals of the control variate, and a race with a normal bound would "
             "miss them; have more rows read every time (outliers=0.2), use Betting with a remainder, or "
@@ -100,8 +100,8 @@ def _is_small(count: Any, second: Any) -> Any:
     return np.maximum(count - FIRST, 0) * second <= FIRST * SMALL**2
 
 
-def _is_even(count: Any, second: Any, fourth: Any) -> Any:
-    return count * fourth <= EVEN * np.square(second)
+def _is_even(count: Any, second: Any, fourth: Any, most: float = EVEN) -> Any:
+    return count * fourth <= most * np.square(second)
 
 
 def _users_frame() -> int:
