@@ -98,8 +98,10 @@ _LATER = {
     "gumbelrace.chain.run": ("run",),
     "gumbelrace.chain.trace": ("Trace",),
     "gumbelrace.control_variates.by_jax": ("derivatives_by_jax", "jax_taylor"),
-    "gumbelrace.control_variates.data": ("DataTaylor", "data_taylor"),
-    "gumbelrace.control_variates.parameters": ("ParameterTaylor", "parameter_taylor"),
+    "gumbelrace.control_variates.by_cells": ("DataTaylor",),
+    "gumbelrace.control_variates.computed": ("parameter_taylor",),
+    "gumbelrace.control_variates.data": ("data_taylor",),
+    "gumbelrace.control_variates.parameters": ("ParameterTaylor",),
     "gumbelrace.control_variates.stored": ("stored_taylor",),
     "gumbelrace.kernels.annealing": ("Constant", "Geometric"),
     "gumbelrace.kernels.base": ("Info", "Kernel"),
@@ -124,9 +126,11 @@ _LATER = {
 if TYPE_CHECKING:
     from gumbelrace.chain.run import run
     from gumbelrace.chain.trace import Trace
+    from gumbelrace.control_variates.by_cells import DataTaylor
     from gumbelrace.control_variates.by_jax import derivatives_by_jax, jax_taylor
-    from gumbelrace.control_variates.data import DataTaylor, data_taylor
-    from gumbelrace.control_variates.parameters import ParameterTaylor, parameter_taylor
+    from gumbelrace.control_variates.computed import parameter_taylor
+    from gumbelrace.control_variates.data import data_taylor
+    from gumbelrace.control_variates.parameters import ParameterTaylor
     from gumbelrace.control_variates.stored import stored_taylor
     from gumbelrace.kernels.annealing import Constant, Geometric
     from gumbelrace.kernels.base import Info, Kernel

@@ -116,7 +116,7 @@ def audit(
     count = checked_count(draws, "draws")
     population.draw_order(rng)
     prior, exact = checked_prior(log_prior, population.arms), totals(population)
-    errors = evaluations = 0
+    errors, evaluations = 0, population.read_before
     for shuffled, part in batches(population, count, reshuffle_every, rng):
         offsets = gumbels(prior, part, rng)
         found = solver.best_each(shuffled, offsets, rng)

@@ -59,3 +59,7 @@ class InvalidFile(GumbelraceError, ValueError):
 
 class MissingPackage(GumbelraceError, ImportError):
     """A package of an extra is not installed; the message names the extra."""
+
+
+class UnevenResiduals(UserWarning):
+    """A few rows carry the residuals of a control variate: a normal bound would miss them."""

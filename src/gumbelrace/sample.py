@@ -185,6 +185,7 @@ def _draws(population: Population, bound: TotalVariation, found: list[Results], 
         np.concatenate(parts) if parts else np.zeros(0, np.int64)
         for parts in ([getattr(part, name) for part in found] for name in Results._fields)
     )
+    evaluations[:1] += population.read_before  # once for all draws, in whatever orders
     fraction = share_read(int(evaluations.sum()), len(arms), population)
     if single:
         return Draws(

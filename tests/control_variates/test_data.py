@@ -17,13 +17,15 @@ from tests.control_variates.cases import (
 )
 
 import gumbelrace as gr
-from gumbelrace.control_variates.data import expansion
+from gumbelrace.control_variates.by_cells import expansion
 from gumbelrace.errors import InvalidArgument, MissingPackage, ShapeMismatch
 from gumbelrace.population.control import residual_of, table_of
 from gumbelrace.population.likelihood import by_arm
 from gumbelrace.solvers.exact import totals
 
 FALSE_ALARM = 1e-4
+# Shares of outliers given here are too small on purpose; `test_pilot` is about the warning.
+pytestmark = pytest.mark.filterwarnings("ignore::gumbelrace.errors.UnevenResiduals")
 
 
 # Locations of Student's t in two dimensions, the axes independent; points are locations.
@@ -67,8 +69,7 @@ def test_outliers_are_the_farthest_in_units_of_their_axis():
     np.testing.assert_allclose(found.spaces[0].references[0], np.delete(y, [7, 800], axis=0).mean(axis=0))
 
 
-@pytest.mark.parametrize("outliers", [0.0, 0.2])
-@pytest.mark.parametrize("bins", [1, 10])
+@pytest.mark.parametrize(("bins", "outliers"), [(1, 0.2), (10, 0.0), (10, 0.2), (10, None)])
 def test_sums_are_those_of_the_rewards(bins, outliers):
     y = make(5000)
     points = np.concatenate([near(y), 3.0 * near(y)])
@@ -116,7 +117,7 @@ def test_residual_variance_is_at_least_100_times_smaller():
     control = gr.data_taylor(y, derivatives, bins=50, outliers=0.02).at(points)
     assert min(variance_ratio(control, rewards_of(y, points))) >= 100.0
     # Negative control: around one reference the tails of Student's t are not followed.
-    single = gr.data_taylor(y, derivatives).at(points)
+    single = gr.data_taylor(y, derivatives, outliers=0.02).at(points)
     assert min(variance_ratio(single, rewards_of(y, points))) < 100.0
 
 
@@ -162,7 +163,7 @@ def own_factor(n, arm, y):
 def test_arms_with_data_of_their_own(outliers):
     """As in the paper's ARCH models: what the data are depends on the arm. Points are not used here."""
     y = make(6000, axes=3) * [1.0, 0.5, 2.0]
-    y[:, 2] = np.round(y[:, 2])  # fewer cells than the others
+    y[:, 2] = np.clip(np.round(y[:, 2]), -4, 4)  # fewer cells than the others
     found = gr.data_taylor(y[:, :, None], lambda m, points: derivatives(m, 0.0 * points), 20, outliers)
     control = found.at(np.arange(3.0)[:, None])
     assert len(found.spaces[2].references) < len(found.spaces[0].references)
@@ -261,7 +262,7 @@ def test_derivatives_that_are_not_finite_are_named():
 
 def test_an_expansion_of_other_rows_is_refused():
     y = make(300)
-    found = gr.data_taylor(y[:200], derivatives)
+    found = gr.data_taylor(y[:200], derivatives, bins=10)
     with pytest.raises(ShapeMismatch, match="200 rows; the population has 300"):
         gr.likelihood(log_factor, (y,), 300).minus(found)(near(y))
 

@@ -232,8 +232,9 @@ SIZE = len(MODEL.x)
     [
         ({"order": 3}, InvalidArgument, "order is 3; it must be 1 or 2"),
         ({"order": 0}, InvalidArgument, "order is 0"),
-        ({"outliers": 0.1}, InvalidArgument, "give it for each row"),
-        ({"outliers": 0.1, "remainder": 1.0}, InvalidArgument, "give it for each row"),
+        ({"outliers": 1.5}, InvalidArgument, r"must lie in \[0, 1\)"),
+        ({"spread": np.ones(2)}, ShapeMismatch, r"spread has shape \(2,\)"),
+        ({"spread": np.inf}, InvalidArgument, "spread must be finite"),
         ({"outliers": 1.0, "remainder": np.ones(SIZE)}, InvalidArgument, r"must lie in \[0, 1\)"),
         ({"outliers": -0.1, "remainder": np.ones(SIZE)}, InvalidArgument, r"must lie in \[0, 1\)"),
         ({"remainder": -1.0}, InvalidArgument, "not negative"),

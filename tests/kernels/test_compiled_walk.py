@@ -1,5 +1,6 @@
 """Compiled Metropolis: the same chain as the one in Python, however it is cut into calls."""
 
+import math
 import threading
 
 import numba
@@ -141,6 +142,47 @@ def test_a_start_without_probability_is_refused(problem):
     kernel = gr.Metropolis(target(problem, 2), gr.RandomWalk(0.1), half_line, gr.Betting())
     with pytest.raises(gr.errors.InvalidArgument, match="start where it is finite"):
         kernel.step(np.random.default_rng(0), gr.Position(np.zeros(D)))
+
+
+@numba.njit
+def scale_factor(n, theta, y):
+    """The log density of a normal variable with standard deviation θ: there is none at θ ≤ 0."""
+    return -0.5 * (y[n] / theta[0]) ** 2 - math.log(theta[0])
+
+
+@numba.njit
+def scale_terms(n, centre, direction, y):
+    z, s, t = (y[n] / centre[0]) ** 2, centre[0], direction[0]
+    return -0.5 * z - math.log(s), (z - 1.0) / s * t, (1.0 - 3.0 * z) / (s * s) * t * t
+
+
+@numba.njit
+def positive(theta):
+    return 0.0 if theta[0] > 0.0 else -np.inf
+
+
+def scales(prior, width):
+    """Give a kernel on a scale, of which 2 of 20 rows are always read."""
+    y = np.random.default_rng(2).normal(size=20)
+    centre = np.sqrt(np.mean(y**2))
+    taylor = gr.parameter_taylor(scale_terms, (y,), 20, [centre], remainder=1e9 * y**2, outliers=0.1)
+    likelihood = gr.likelihood(scale_factor, (y,), 20).minus(taylor)
+    return gr.Metropolis(likelihood, gr.RandomWalk(width), prior, gr.Exact()), gr.Position([centre])
+
+
+def test_a_factor_need_not_exist_where_the_prior_rules_it_out():
+    """Neither before the walk starts, at θ = 0, nor at proposals below it: those are rejected unread."""
+    kernel, start = scales(positive, 3.0)
+    block = kernel.steps(np.random.default_rng(0), start, 200)
+    assert (block.states.position > 0.0).all()
+    assert set(block.info.evaluations.tolist()) == {0, 40}
+    assert set(block.info.rewards.tolist()) == {40}
+
+
+def test_a_factor_without_a_value_at_a_possible_point_is_named():
+    kernel, start = scales(None, 3.0)
+    with pytest.raises(gr.errors.InvalidArgument, match="always read"):
+        kernel.steps(np.random.default_rng(0), start, 200)
 
 
 @numba.njit

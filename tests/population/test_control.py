@@ -81,8 +81,23 @@ def test_a_table_counts_the_rows_that_are_always_read(kind):
     population = case.population(kind).minus(case.control())
     assert population.known.evaluations == 300
     assert population.rewards == 3000
+    assert gr.Exact().best(population, None, seeded()).evaluations == 3000
     found = gr.Exact().best_each(population, np.zeros((2, 3)), seeded())
-    assert found.evaluations.tolist() == [3000, 2700]  # those 300 are read once for all draws
+    assert found.evaluations.tolist() == [2700, 2700]  # those 300 were read when it was made
+
+
+@pytest.mark.parametrize("kind", ["compiled", "factors"])
+def test_rows_always_read_are_counted_once_for_all_orders(kind):
+    case = Case(1000, 3, 0.1, noise=0.1)
+    population = case.population(kind).minus(case.control())
+    draws = gr.sample(population, size=40, solver=gr.Race(), rng=seeded(), reshuffle_every=1)
+    assert case.count[case.always.rows].max() == 1
+    assert draws.evaluations.sum() == case.count.sum()
+    assert draws.fraction == case.count.sum() / (40 * 3000)
+    read = case.count.sum()
+    report = gr.audit(population, gr.Race(), 40, rng=seeded(), reshuffle_every=1)
+    scan = 3 * len(case.always.raced)  # for the exact sums
+    assert report.fraction * 40 * 3000 == pytest.approx(case.count.sum() - read - scan + 300)
 
 
 @pytest.mark.parametrize("kind", ["compiled", "factors"])

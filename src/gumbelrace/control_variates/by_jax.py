@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gumbelrace.control_variates.data import Derivatives, Floats
-from gumbelrace.control_variates.parameters import ParameterTaylor, checked_centre
+from gumbelrace.control_variates.by_cells import Derivatives, Floats
+from gumbelrace.control_variates.computed import checked_centre
+from gumbelrace.control_variates.parameters import ParameterTaylor
 from gumbelrace.control_variates.stored import stored_taylor
 from gumbelrace.optional import optional
 
@@ -20,7 +21,8 @@ def jax_taylor(
     *,
     remainder: ArrayLike | None = None,
     metric: ArrayLike | None = None,
-    outliers: float = 0.0,
+    outliers: float | None = None,
+    spread: ArrayLike | None = None,
 ) -> ParameterTaylor:
     """Expand log factors around `centre`, derivatives found by JAX.
 
@@ -30,7 +32,7 @@ def jax_taylor(
         ``log_factor(theta, *row)`` of JAX operations, for one row of each array of `data`.
     data : tuple of array_like
         Arrays with N rows.
-    centre, order, remainder, metric, outliers
+    centre, order, remainder, metric, outliers, spread
         As in `parameter_taylor`.
 
     Examples
@@ -54,9 +56,8 @@ def jax_taylor(
             for function in _derivatives(jax, log_factor)[: order + 1]
         ]
     hessians = found[2] if order == 2 else None
-    return stored_taylor(
-        found[0], found[1], hessians, point, remainder=remainder, metric=metric, outliers=outliers
-    )
+    options: Any = {"remainder": remainder, "metric": metric, "outliers": outliers, "spread": spread}
+    return stored_taylor(found[0], found[1], hessians, point, **options)
 
 
 def derivatives_by_jax(log_density: Callable[..., Any]) -> Derivatives:

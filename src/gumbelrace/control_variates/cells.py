@@ -40,6 +40,13 @@ class Cells:
         distances: Floats = np.linalg.norm(self.deviations / np.where(spread > 0.0, spread, 1.0), axis=1)
         return distances
 
+    def around_medians(self) -> "Cells":
+        """Give the same cells around the medians of their rows, which outliers do not pull their way."""
+        starts = np.cumsum(np.bincount(self.cell)) - np.bincount(self.cell)
+        middle = starts + np.bincount(self.cell) // 2
+        axes = [axis[np.lexsort((axis, self.cell))][middle] for axis in self.values.T]
+        return Cells(self.values, self.cell, np.column_stack(axes))
+
     def only(self, rows: Indices) -> "Cells":
         """Give the cells of some of the rows, around the means of these; the others are put anywhere."""
         label = np.unique(self.cell[rows], return_inverse=True)[1]
@@ -60,6 +67,8 @@ class Cells:
 def quantile_cells(values: Floats, bins: Indices) -> Cells:
     """Cut axis i into bins[i] intervals with equally many rows; empty cells are left out.
 
+    Where quantiles are tied, the intervals that are left over cut the distinct values evenly.
+
     Examples
     --------
     >>> quantile_cells(np.array([[1.0], [2.0], [3.0], [9.0]]), np.array([2])).references
@@ -68,11 +77,20 @@ def quantile_cells(values: Floats, bins: Indices) -> Cells:
     """
     label = np.zeros(len(values), np.int64)
     for axis, count in zip(values.T, bins, strict=True):
-        inner = np.quantile(axis, np.arange(1, count) / count)
-        label = label * count + np.searchsorted(inner, axis, side="right")
+        label = label * count + _intervals(axis, count)
         # Numbered anew after each axis: with many of them the number of cells would overflow.
         label = np.unique(label, return_inverse=True)[1]
     return Cells(values, label, _means(values, label))
+
+
+def _intervals(axis: Floats, count: int) -> Indices:
+    """Give each row its interval between quantiles; cuts that ties leave over go to the distinct values."""
+    cuts = np.unique(np.quantile(axis, np.arange(1, count) / count))
+    spare = count - 1 - len(cuts)
+    if spare > 0:
+        distinct = np.unique(axis)
+        cuts = np.union1d(cuts, distinct[np.arange(1, spare + 1) * len(distinct) // (spare + 1)])
+    return np.searchsorted(cuts, axis, side="right")
 
 
 def _means(values: Floats, label: Indices) -> Floats:

@@ -1,109 +1,65 @@
-"""Taylor expansion of log f_n(i) = g(y_n; i) in the data y_n (paper, Eq. 10).
+"""Expansions in the data, as users make them; see `by_cells`."""
 
-With the reference m of the cell in which y_n lies, d = y_n - m, and derivatives in y at m:
-
-    h_n(i) = g(m; i) + ∇g(m; i)·d + ½ d'∇²g(m; i) d.
-
-It is linear in 1, d and dd', so its sum over a cell is that of their sums, which are stored: sums cost
-O(B) for B cells, however many rows there are.
-"""
-
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from gumbelrace.control_variates.cells import quantile_cells
-from gumbelrace.control_variates.outliers import farthest
+from gumbelrace.control_variates.by_cells import (
+    DataTaylor,
+    Derivatives,
+    Floats,
+    Indices,
+    checked_points,
+    expanded,
+    expanded_around,
+)
+from gumbelrace.control_variates.cells import Cells, quantile_cells
+from gumbelrace.control_variates.outliers import checked_share, farthest
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.jit import part
 from gumbelrace.population.control import Always, ControlVariate
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
-Derivatives = Callable[[Floats, Any], tuple[ArrayLike, ArrayLike, ArrayLike]]
+from gumbelrace.population.heavy import heavy_rows
 
 
 @dataclass(frozen=True)
-class Space:
-    """References of a space of data, and sums of 1, d and dd' over the raced rows of each cell."""
-
-    references: Floats
-    moments: Floats
-
-    def expand(self, derivatives: Derivatives, points: NDArray[Any]) -> tuple[Floats, Floats]:
-        """Give the terms of all cells of the first point, of the second..., and every point's sum of h."""
-        terms = _terms(derivatives, self.references, points)
-        return terms.reshape(-1, terms.shape[2]), np.einsum("bf,abf->a", self.moments, terms)
-
-
-@dataclass(frozen=True)
-class DataTaylor:
-    """A control variate for every set of arms, expanded around data. See `data_taylor`.
+class ChoosingTaylor:
+    """A control variate for every set of arms, its rows chosen anew for each. See `data_taylor`.
 
     Attributes
     ----------
     derivatives : callable
         Gives g, its gradients and its Hessians at references.
-    cells : ndarray of shape (N, S)
-        The cell of each row in each of S spaces: one for all arms, or one for each arm.
-    deviations : ndarray of shape (N, S, k)
-        Rows less their references.
-    spaces : tuple of Space
-        References and moments.
-    always : Always or None
-        Rows that are always read.
+    cells : tuple of Cells
+        One for all arms, or one for each arm.
     """
 
     derivatives: Derivatives
-    cells: Indices
-    deviations: Floats
-    spaces: tuple[Space, ...]
-    always: Always | None
+    cells: tuple[Cells, ...]
 
     def at(self, points: ArrayLike) -> ControlVariate:
-        """Give the control variate whose arm i is points[i]."""
-        arms = np.asarray(points)
-        if arms.ndim == 0 or len(arms) == 0:
-            raise ShapeMismatch("points must be an array of at least one point, one in each row")
-        space_of, shares = self._share_out(arms)
-        found = [space.expand(self.derivatives, share) for space, share in shares]
-        terms, sums = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        lengths = np.array([len(self.spaces[s].references) for s in space_of])
-        data = (self.cells, self.deviations, space_of, np.cumsum(lengths) - lengths, terms)
-        return ControlVariate(expansion, data, sums, None, self.always, len(self.cells))
+        """Give the control variate whose arm i is points[i]; all rows are read for it."""
+        return self.fitted_at(points).at(points)
 
-    def _share_out(self, points: NDArray[Any]) -> tuple[Indices, list[tuple[Space, NDArray[Any]]]]:
-        """Give the space of each arm, and the points that are to be expanded in each space."""
-        if self.cells.shape[1] == 1:
-            return np.zeros(len(points), np.int64), [(self.spaces[0], points)]
-        if len(points) != len(self.spaces):
-            raise ShapeMismatch(
-                f"values are those of {len(self.spaces)} arms; there are {len(points)} points"
-            )
-        own = [(space, points[i : i + 1]) for i, space in enumerate(self.spaces)]
-        return np.arange(len(points)), own
-
-
-@part
-def expansion(n, arm, cells, deviations, space_of, start, terms):  # type: ignore[no-untyped-def]
-    """Give h_n(arm); the terms of an arm's cells follow one another from start[arm] on."""
-    space, k = space_of[arm], deviations.shape[2]
-    row = start[arm] + cells[n, space]
-    h = terms[row, 0]
-    for i in range(k):
-        slope = terms[row, 1 + i]
-        for j in range(k):
-            slope += terms[row, 1 + k + i * k + j] * deviations[n, space, j]
-        h += slope * deviations[n, space, i]
-    return h
+    def fitted_at(self, points: ArrayLike) -> DataTaylor:
+        """Choose the rows that are always read, for points like these."""
+        arms = checked_points(points)
+        cells = [c.around_medians() for c in self.cells]
+        whole = expanded_around(self.derivatives, cells, None)
+        rows = heavy_rows(whole.misfit(arms)[0])
+        always = Always(rows, len(whole.cells)) if len(rows) else None
+        fitted = expanded_around(self.derivatives, cells, always)
+        fitted.check(arms)
+        return fitted
 
 
 def data_taylor(
-    values: ArrayLike, derivatives: Derivatives, bins: ArrayLike = 1, outliers: float = 0.0
-) -> DataTaylor:
+    values: ArrayLike,
+    derivatives: Derivatives,
+    bins: ArrayLike = 1,
+    outliers: float | None = None,
+    *,
+    points: ArrayLike | None = None,
+) -> DataTaylor | ChoosingTaylor:
     """Expand log factors g(y_n; i) around points close to the data y_n.
 
     Parameters
@@ -115,15 +71,22 @@ def data_taylor(
         and gives g of shape (B, D), its gradients (B, D, k) and its Hessians (B, D, k, k) in y. Where every
         arm has data of its own, it is called for one point at a time. See also `derivatives_by_jax`.
     bins : int or sequence of k ints
-        Number of quantile intervals on each axis. The reference of a row is the mean of its cell: with
-        ``bins=10`` and k = 2 there are up to 100 cells, and with ``bins=1`` one, around the mean of all.
-    outliers : float
-        Share of the rows, those farthest from their references, that is always read.
+        Number of quantile intervals on each axis. The reference of a row is the middle of its cell: with
+        ``bins=10`` and k = 2 there are up to 100 cells, and with ``bins=1`` one, in the middle of all.
+    outliers : float, optional
+        Share of the rows, those farthest from their references, that is always read. Default: the rows
+        whose differences between points the expansion follows worst, as many as it takes that a race with
+        a normal bound sees what matters, at most a tenth.
+    points : array_like, optional
+        Points like those that will be compared, by which these rows are chosen once and for all. Without
+        them all rows are read whenever points are bound: give them for a kernel, which binds at every step.
 
     Returns
     -------
-    DataTaylor
+    DataTaylor or ChoosingTaylor
         ``population.minus(data_taylor(...).at(points))``, or ``likelihood.minus(data_taylor(...))``.
+        The first time that it meets points, residuals that vary more than the log factors are an error, and
+        `gumbelrace.errors.UnevenResiduals` warns of those that a normal bound would misjudge.
 
     Examples
     --------
@@ -139,8 +102,9 @@ def data_taylor(
     ...     return -2.5 * np.log1p(z**2 / 4), gradient[..., None], hessian[..., None, None]
     >>> rng = np.random.default_rng(0)
     >>> y = rng.standard_t(4, 50_000)
-    >>> taylor = gr.data_taylor(y[:, None], derivatives, bins=30, outliers=0.01)
-    >>> population = gr.likelihood(log_factor, (y,), size=len(y)).minus(taylor)([[-0.1], [0.0], [0.1]])
+    >>> points = np.array([[-0.1], [0.0], [0.1]])
+    >>> taylor = gr.data_taylor(y[:, None], derivatives, bins=30, points=points)
+    >>> population = gr.likelihood(log_factor, (y,), size=len(y)).minus(taylor)(points)
     >>> outcome = gr.best(population, rng=rng)
     >>> outcome.arm, outcome.evaluations / population.rewards < 0.1
     (1, True)
@@ -151,18 +115,13 @@ def data_taylor(
         )
     data = _checked_values(values)
     counts = _checked_bins(bins, data.shape[2])
-    cells = [quantile_cells(space, counts) for space in data.transpose(1, 0, 2)]
-    always = farthest(np.max([c.distances() for c in cells], axis=0), outliers)
-    raced = np.arange(len(data)) if always is None else always.raced
-    # What is always read does not pull the references its way.
-    cells = [c.only(raced) for c in cells]
-    return DataTaylor(
-        derivatives,
-        np.stack([c.cell for c in cells], axis=1),
-        np.stack([c.deviations for c in cells], axis=1),
-        tuple(Space(c.references, c.moments(raced)) for c in cells),
-        always,
-    )
+    cells = tuple(quantile_cells(space, counts) for space in data.transpose(1, 0, 2))
+    share = checked_share(outliers)
+    if share is None:
+        choosing = ChoosingTaylor(derivatives, cells)
+        return choosing if points is None else choosing.fitted_at(points)
+    far = np.max([c.distances() for c in cells], axis=0)
+    return expanded(derivatives, cells, farthest(far, share))
 
 
 def _checked_values(values: ArrayLike) -> Floats:
@@ -181,25 +140,3 @@ def _checked_bins(bins: ArrayLike, axes: int) -> Indices:
     if counts.dtype.kind not in "iu" or counts.shape not in ((), (axes,)) or (counts < 1).any():
         raise InvalidArgument(f"bins is {bins!r}; it must be an integer of at least 1, or {axes} of them")
     return np.broadcast_to(counts, (axes,))
-
-
-def _terms(derivatives: Derivatives, references: Floats, points: NDArray[Any]) -> Floats:
-    """Give g, ∇g and ½∇²g side by side, of shape (D, B, 1 + k + k²)."""
-    cells, k = references.shape
-    arms, scale = len(points), (1.0, 1.0, 0.5)
-    found = [np.asarray(values, np.float64) for values in derivatives(references, points)]
-    for order, values in enumerate(found):
-        wanted = (cells, arms, *[k] * order)
-        if len(found) != 3 or values.shape != wanted:
-            raise ShapeMismatch(
-                f"derivatives gave {len(found)} arrays, that of order {order} of shape {values.shape}; "
-                f"it must give three, for {cells} references and {arms} points that one of shape {wanted}"
-            )
-    flat = [s * values.reshape(cells, arms, -1) for s, values in zip(scale, found, strict=True)]
-    terms = np.ascontiguousarray(np.concatenate(flat, axis=2).transpose(1, 0, 2))
-    if not np.isfinite(terms).all():
-        arm, cell, _ = np.argwhere(~np.isfinite(terms))[0]
-        raise InvalidArgument(
-            f"derivatives are not finite at reference {references[cell]}, point {points[arm]}"
-        )
-    return terms

@@ -17,9 +17,14 @@ def farthest(distance: Floats, share: float) -> Always | None:
     >>> farthest(np.array([0.1, 5.0, 0.2, 3.0]), 0.5).rows
     array([1, 3])
     """
-    if not 0.0 <= share < 1.0:
-        raise InvalidArgument(f"the share of outliers is {share}; it must lie in [0, 1)")
-    count = int(share * len(distance))
+    count = int((checked_share(share) or 0.0) * len(distance))
     if count == 0:
         return None
     return Always(np.sort(np.argpartition(distance, -count)[-count:]), len(distance))
+
+
+def checked_share(share: float | None) -> float | None:
+    """Return a share of outliers, or None where the choice is ours."""
+    if share is not None and not 0.0 <= share < 1.0:
+        raise InvalidArgument(f"the share of outliers is {share}; it must lie in [0, 1)")
+    return share

@@ -5,29 +5,44 @@ With t = θ - θ̂, gradients g_n and Hessians H_n at the centre θ̂, first or 
     h_n(θ) = l_n(θ̂) + g_n·t (+ ½ t'H_n t),    Σ_n h_n(θ) = L + G·t (+ ½ t'H t).
 
 If |l_n(θ) - h_n(θ)| ≤ M_n ‖Wt‖^(order+1), the residuals have a known range, and `Betting` can decide
-without reading a row when the range is small enough.
+without reading a row when the range is small enough. Rows that carry the residuals are read every time: a
+pilot finds them when the expansion meets its log factors (see `pilot`).
 """
 
 import functools
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
-import numba
 import numpy as np
-from numba.core.dispatcher import Dispatcher
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.control_variates.outliers import farthest
+from gumbelrace.control_variates.pilot import laplace_factor, misfit, pilot_points
+from gumbelrace.control_variates.sums import sums_of
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import part, users
-from gumbelrace.population.base import checked_count
 from gumbelrace.population.control import Always, ControlVariate
+from gumbelrace.population.heavy import check_residuals, heavy_rows
+from gumbelrace.population.likelihood import Likelihood
 
 Floats = NDArray[np.float64]
 
-# Residuals are differences of numbers of the size of log factors: their range allows for rounding, by this
-# share of the largest terms.
-ROUNDING = 1e-12
+
+class Pilot(NamedTuple):
+    """What is left to a pilot: which rows are always read.
+
+    Attributes
+    ----------
+    outer : ndarray of shape (d, d)
+        Sum of gg' over the rows, g their gradients: how far points go where the Hessian does not tell.
+    spread : ndarray of shape (d, d), or None
+        How far points go, if it was said.
+    share : float or None
+        How many to choose; None for as many as it takes.
+    """
+
+    outer: Floats
+    spread: Floats | None
+    share: float | None
 
 
 @dataclass(frozen=True)
@@ -49,8 +64,8 @@ class ParameterTaylor:
         Their sums over the rows that are not always read (Hessian of zeros at first order).
     order : int
         1 or 2.
-    remainder : float or None
-        M, the largest M_n of the rows that are not always read.
+    bounds : ndarray of shape (N,) or (), or None
+        M_n of all rows.
     rounding : float
         Times 1 + ‖t‖², added to the range of the residuals.
     metric : ndarray of shape (d, d)
@@ -59,6 +74,8 @@ class ParameterTaylor:
         Rows that are always read.
     size : int
         Number of rows.
+    pilot : Pilot or None
+        What is still to be chosen.
     """
 
     centre: Floats
@@ -68,11 +85,12 @@ class ParameterTaylor:
     gradient: Floats
     hessian: Floats
     order: int
-    remainder: float | None
+    bounds: Floats | None
     rounding: float
     metric: Floats
     always: Always | None
     size: int
+    pilot: Pilot | None = None
 
     def __post_init__(self) -> None:
         d = len(self.centre)
@@ -80,6 +98,46 @@ class ParameterTaylor:
             raise ShapeMismatch(f"metric has shape {self.metric.shape}; it must be {(d, d)}")
         if not all(np.isfinite(part).all() for part in (self.value, self.gradient, self.hessian)):
             raise InvalidArgument("log factors have no finite value, gradient or Hessian at the centre")
+        if self.remainder == np.inf:
+            raise InvalidArgument(
+                "a remainder is infinite: have such rows always read, by a share of outliers"
+            )
+
+    @functools.cached_property
+    def remainder(self) -> float | None:
+        """M, the largest M_n of the rows that are not always read."""
+        if self.bounds is None:
+            return None
+        everywhere = np.broadcast_to(self.bounds, (self.size,))
+        return float((everywhere if self.always is None else everywhere[self.always.raced]).max())
+
+    def fitted(self, likelihood: Likelihood) -> "ParameterTaylor":
+        """Give the same expansion, the rows that it fits worst always read, unless they were chosen."""
+        if self.size != likelihood.size:
+            raise ShapeMismatch(
+                f"the control variate is of {self.size} rows; the population has {likelihood.size}"
+            )
+        if self.pilot is None:
+            return self
+        outer, spread, _ = self.pilot
+        factor = laplace_factor(self.hessian, outer) if spread is None else spread
+        found = misfit(likelihood, self, pilot_points(self.centre, factor))
+        rows = heavy_rows(found.squares, self.pilot.share)
+        check_residuals(np.delete(found.squares, rows), found.plain)
+        return self._reading(rows)
+
+    def _reading(self, rows: NDArray[np.int64]) -> "ParameterTaylor":
+        if len(rows) == 0:
+            return replace(self, pilot=None)
+        theirs = sums_of(self.terms, self.data, self.centre, rows, self.order)
+        return replace(
+            self,
+            value=self.value - theirs.value,
+            gradient=self.gradient - theirs.gradient,
+            hessian=self.hessian - theirs.hessian,
+            always=Always(rows, self.size),
+            pilot=None,
+        )
 
     def at(self, points: ArrayLike) -> ControlVariate:
         """Give the control variate whose arm i is points[i]."""
@@ -111,139 +169,3 @@ def taylor(terms: Any, order: int) -> Any:
         return value + slope + half * curvature
 
     return expansion
-
-
-def parameter_taylor(
-    terms: Any,
-    data: tuple[Any, ...],
-    size: int,
-    centre: ArrayLike,
-    order: int = 2,
-    *,
-    remainder: ArrayLike | None = None,
-    metric: ArrayLike | None = None,
-    outliers: float = 0.0,
-) -> ParameterTaylor:
-    """Expand log factors around `centre`, derivatives computed where they are needed.
-
-    Parameters
-    ----------
-    terms : numba function
-        ``terms(n, centre, direction, *data) -> (value, slope, curvature)``: log f_n at the centre, its
-        derivative along `direction` and its second derivative along it. For a generalised linear model that
-        takes two scalar products.
-    data : tuple
-        Arrays and numbers that it takes.
-    size : int
-        Number of rows N.
-    centre : array_like of shape (d,)
-        The point of expansion, usually the mode.
-    order : int
-        1 or 2.
-    remainder : float or array_like of shape (N,), optional
-        M_n with ``|log f_n(θ) - h_n(θ)| ≤ M_n ‖W(θ - centre)‖^(order + 1)`` for every θ.
-    metric : array_like of shape (d, d), optional
-        W; default: the identity.
-    outliers : float
-        Share of the rows, those with the largest M_n, that is always read. Needs M_n for each row.
-
-    Examples
-    --------
-    >>> import numba, numpy as np, gumbelrace as gr
-    >>> from gumbelrace.models import logistic
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.normal(size=(50_000, 2))
-    >>> y = (rng.uniform(size=len(x)) < 1 / (1 + np.exp(-x.sum(axis=1)))).astype(float)
-    >>> mode, _ = logistic.mode(x, y)
-    >>> M = logistic.remainder(x, np.eye(2))
-    >>> taylor = gr.parameter_taylor(logistic.terms, (x, y), len(x), mode, remainder=M)
-    >>> likelihood = gr.likelihood(logistic.log_factor, (x, y), size=len(x)).minus(taylor)
-    >>> gr.Betting().best(likelihood([mode, mode + 0.01]), None, rng)
-    Outcome(arm=0, evaluations=0, looks=0, exhausted=False)
-    """
-    if not isinstance(terms, Dispatcher) or not isinstance(data, tuple):
-        raise InvalidArgument("terms must be decorated with @numba.njit, and data be a tuple, as in (x, y)")
-    point, order = checked_centre(centre, order)
-    size = checked_count(size, "size")
-    rest, always, most = split_rows(remainder, outliers, size)
-    value, gradient, hessian, largest = _sums(terms, data, point, rest, order)
-    scale = np.eye(len(point)) if metric is None else np.ascontiguousarray(metric, np.float64)
-    return ParameterTaylor(
-        point,
-        terms,
-        data,
-        value,
-        gradient,
-        hessian,
-        order,
-        most,
-        ROUNDING * (1.0 + largest),
-        scale,
-        always,
-        size,
-    )
-
-
-def checked_centre(centre: ArrayLike, order: int) -> tuple[Floats, int]:
-    """Check the point of expansion and the order."""
-    point = np.array(centre, np.float64)
-    if point.ndim != 1 or not np.isfinite(point).all():
-        raise InvalidArgument("centre must be an array of finite numbers, one for each parameter")
-    if order not in (1, 2):
-        raise InvalidArgument(f"order is {order!r}; it must be 1 or 2")
-    return point, order
-
-
-def split_rows(
-    remainder: ArrayLike | None, outliers: float, size: int
-) -> tuple[NDArray[np.int64], Always | None, float | None]:
-    """Give the rows to race on, those always read, and the largest remainder of the former."""
-    if outliers != 0.0 and (remainder is None or np.ndim(remainder) == 0):
-        raise InvalidArgument("outliers are the rows with the largest remainder: give it for each row")
-    every = np.arange(size)
-    if remainder is None:
-        return every, None, None
-    bounds = np.asarray(remainder, np.float64)
-    if bounds.shape not in ((), (size,)) or not (bounds >= 0.0).all():
-        raise InvalidArgument(f"remainder must be a number or an array of shape ({size},), not negative")
-    always = farthest(bounds, outliers) if bounds.ndim else None
-    rest = every if always is None else always.raced
-    most = float(np.broadcast_to(bounds, (size,))[rest].max())
-    if most == np.inf:
-        raise InvalidArgument("a remainder is infinite: have such rows always read, by a share of outliers")
-    return rest, always, most
-
-
-def _sums(terms: Any, data: tuple[Any, ...], centre: Floats, rows: NDArray[np.int64], order: int) -> Any:
-    """Sum values, gradients and Hessians, found from derivatives along the axes and between them."""
-    d = len(centre)
-    axes = np.eye(d)
-    first, second = np.triu_indices(d, 1)
-    directions = np.concatenate([axes, axes[first] + axes[second]]) if order == 2 else axes
-    value, slopes, curvatures, largest = _directional_sums(terms)(rows, centre, directions, data)
-    if order == 1:
-        return value, slopes, np.zeros((d, d)), largest
-    hessian = np.diag(curvatures[:d])
-    between = 0.5 * (curvatures[d:] - curvatures[first] - curvatures[second])
-    hessian[first, second] = hessian[second, first] = between
-    return value, slopes[:d], hessian, largest
-
-
-@functools.lru_cache(maxsize=256)
-def _directional_sums(terms: Any) -> Any:
-    @numba.njit(nogil=True)
-    def sums(rows, centre, directions, data):  # type: ignore[no-untyped-def]
-        total, largest, k = 0.0, 0.0, len(directions)
-        slopes, curvatures = np.zeros(k), np.zeros(k)
-        for n in rows:
-            size = 0.0
-            for i in range(k):
-                value, slope, curvature = terms(n, centre, directions[i], *data)
-                slopes[i] += slope
-                curvatures[i] += curvature
-                size += abs(slope) + abs(curvature)
-            total += value
-            largest = max(largest, abs(value) + size)
-        return total, slopes, curvatures, largest
-
-    return sums

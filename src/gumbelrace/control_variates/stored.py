@@ -4,7 +4,8 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gumbelrace.control_variates.parameters import ROUNDING, ParameterTaylor, checked_centre, split_rows
+from gumbelrace.control_variates.computed import ROUNDING, checked_centre, pilot_of, split_rows
+from gumbelrace.control_variates.parameters import ParameterTaylor
 from gumbelrace.errors import ShapeMismatch
 from gumbelrace.population.base import checked_count
 
@@ -17,7 +18,8 @@ def stored_taylor(
     *,
     remainder: ArrayLike | None = None,
     metric: ArrayLike | None = None,
-    outliers: float = 0.0,
+    outliers: float | None = None,
+    spread: ArrayLike | None = None,
 ) -> ParameterTaylor:
     """Expand log factors around `centre`, derivatives given as arrays of shape (N,), (N, d) and (N, d, d).
 
@@ -39,7 +41,8 @@ def stored_taylor(
     for k, part in enumerate(derivatives):
         if part.shape != (size, *[d] * k):
             raise ShapeMismatch(f"derivatives of order {k} have shape {part.shape}, not {(size, *[d] * k)}")
-    rest, always, most = split_rows(remainder, outliers, size)
+    bounds, always = split_rows(remainder, outliers, size)
+    rest = np.arange(size) if always is None else always.raced
     sums = [part[rest].sum(axis=0) for part in derivatives]
     hessian = sums[2] if order == 2 else np.zeros((d, d))
     scale = np.eye(d) if metric is None else np.ascontiguousarray(metric, np.float64)
@@ -53,11 +56,12 @@ def stored_taylor(
         sums[1],
         hessian,
         order,
-        most,
+        bounds,
         ROUNDING * float(1.0 + np.max(sizes[rest])),
         scale,
         always,
         size,
+        pilot_of(derivatives[1].T @ derivatives[1], spread, outliers, always),
     )
 
 

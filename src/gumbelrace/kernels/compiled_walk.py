@@ -67,7 +67,10 @@ class CompiledWalk:
     def __init__(self, likelihood: Likelihood, log_prior: Any, factor: Floats, solver: Solver) -> None:
         self._factor, self._solver = factor, solver
         self._points = np.zeros((2, len(factor)))
-        self._population, control = likelihood.bound(self._points)
+        population, control = likelihood.bound(self._points)
+        # The points come later, and the setter reads what is always read: nothing may be read here.
+        self._population = population.residuals(control) if control else population
+        self._rewards = likelihood.size * len(self._points)
         steps = control.data[1] if control else None
         self._setter, self._packed = _set_up(likelihood, log_prior or flat, self._points, steps)
 
@@ -91,8 +94,11 @@ class CompiledWalk:
                 history,
             )
         if made < count:
-            raise InvalidArgument(f"log_prior or the control variate gave NaN or +inf at {self._points}")
-        rewards = np.full(count, population.rewards)
+            raise InvalidArgument(
+                "log_prior, the control variate or a row that is always read gave NaN or +inf, or raised "
+                f"an exception, at {self._points}"
+            )
+        rewards = np.full(count, self._rewards)
         counts: Any = (history.evaluations, rewards, history.looks, history.accepted)
         return Block(Position(history.positions), Info(*counts))
 
@@ -173,13 +179,23 @@ def flat(theta):  # type: ignore[no-untyped-def]
     return 0.0
 
 
+@numba.njit
+def put_priors(log_prior, points, offset):  # type: ignore[no-untyped-def]
+    """Put log priors into the offsets; return how many points are possible."""
+    possible = 0
+    for a in range(len(points)):
+        offset[a] = np.nan  # stays if the prior raises an exception
+        offset[a] = log_prior(points[a])
+        possible += offset[a] > -np.inf
+    return possible
+
+
 @functools.lru_cache(maxsize=64)
 def _plain_setter(log_prior: Any, data_type: Any) -> Any:
     @numba.cfunc(SETTER)
     def put(context, offset, low, high):  # type: ignore[no-untyped-def]
         (points,) = unpack(context, data_type)
-        for a in range(len(points)):
-            offset[a] = log_prior(points[a])
+        put_priors(log_prior, points, offset)
         return 0
 
     return put
@@ -191,7 +207,10 @@ def _taylor_setter(log_prior: Any, log_factor: Any, order: int, data_type: Any) 
     def put(context, offset, low, high):  # type: ignore[no-untyped-def]
         everything = unpack(context, data_type)
         points, steps, centre, gradient, hessian, metric, known, always = everything[:8]
+        if put_priors(log_prior, points, offset) < len(points):
+            return 0  # decided: nothing is read
         for a in range(len(points)):
+            prior, offset[a] = offset[a], np.nan  # stays if what follows raises an exception
             for i in range(len(centre)):
                 steps[a, i] = points[a, i] - centre[i]
             total, squared, length = known[0], 0.0, 0.0
@@ -205,7 +224,7 @@ def _taylor_setter(log_prior: Any, log_factor: Any, order: int, data_type: Any) 
                 length += steps[a, i] * steps[a, i]
             for row in always:
                 total += log_factor(row, points[a], *everything[8:])
-            offset[a] = log_prior(points[a]) + total
+            offset[a] = prior + total
             if known[1] >= 0.0:
                 high[a] = known[1] * squared ** (0.5 * (order + 1)) + known[2] * (1.0 + length)
                 low[a] = -high[a]

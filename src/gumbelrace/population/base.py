@@ -147,7 +147,12 @@ class Population(ABC):
     @property
     def rewards(self) -> int:
         """Number of rewards in all: what an exact scan reads."""
-        return int(self.sizes.sum()) + (self.known.evaluations if self.known else 0)
+        return int(self.sizes.sum()) + self.read_before
+
+    @property
+    def read_before(self) -> int:
+        """Number of rewards that were read when the population was made: those of rows always read."""
+        return self.known.evaluations if self.known else 0
 
     @property
     @abstractmethod

@@ -102,6 +102,10 @@ class Compiled(SharedPopulation):
         if self.known is not None:
             raise InvalidArgument("the population has a control variate already")
         check_fit(control, self.size, self.arms)
+        return self.residuals(control, known(control, self.rewards_at))
+
+    def residuals(self, control: ControlVariate, known_sums: Known | None = None) -> "Compiled":
+        """Return the residuals. Without `known_sums` nothing is read: who races on them adds the sums."""
         always, data = control.always, (*self._data, *control.data)
         return Compiled(
             residual_of(self._log_factor, control.function, len(self._data), always is not None),
@@ -110,10 +114,11 @@ class Compiled(SharedPopulation):
             self.arms,
             checked_range(control.residual_range, self.arms),
             None if always is None else always.raced,
-            known(control, self._rewards),
+            known_sums,
         )
 
-    def _rewards(self, rows: Indices) -> Floats:
+    def rewards_at(self, rows: Indices) -> Floats:
+        """Read rows, of all arms, as they come; of shape (len(rows), D)."""
         rewards: Floats = table_of(self._log_factor)(rows, np.arange(self.arms), self._data)
         return rewards
 

@@ -2,7 +2,7 @@
 
 import functools
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numba.core.dispatcher import Dispatcher
@@ -24,6 +24,14 @@ class Family(Protocol):
         """Give the control variate whose arm i is points[i]."""
 
 
+@runtime_checkable
+class Fitting(Family, Protocol):
+    """A family that looks at the log factors before it is used."""
+
+    def fitted(self, likelihood: "Likelihood") -> Family:
+        """Give the control variate for these log factors."""
+
+
 @dataclass(frozen=True)
 class Likelihood:
     """Σ_n log f_n(θ), with an optional control variate. See `likelihood`."""
@@ -40,17 +48,23 @@ class Likelihood:
         return self.rows.size
 
     def minus(self, control: Family) -> "Likelihood":
-        """Return the same likelihood, read as residuals of a control variate."""
+        """Return the same likelihood, read as residuals of a control variate.
+
+        Expansions in the parameters read all rows now, at a few points around their centre, to choose those
+        that are read every time from then on. See `parameter_taylor`.
+        """
         if self.control is not None:
             raise InvalidArgument("the likelihood has a control variate already")
-        return Likelihood(self.log_factor, self.data, self.rows, None, control)
+        chosen = control.fitted(self) if isinstance(control, Fitting) else control
+        return Likelihood(self.log_factor, self.data, self.rows, None, chosen)
 
     def __call__(self, points: ArrayLike) -> Compiled:
         """Give the population whose arm i is the parameter points[i]."""
-        return self.bound(points)[0]
+        population, control = self.bound(points)
+        return population if control is None else population.minus(control)
 
     def bound(self, points: ArrayLike) -> tuple[Compiled, ControlVariate | None]:
-        """Give the population, and the control variate that is in it."""
+        """Give the population of the log factors themselves, and their control variate; nothing is read."""
         checked = np.asarray(points, np.float64, order="C")
         if checked.ndim == 0 or len(checked) == 0:
             raise ShapeMismatch("points must be an array of at least one point, one in each row")
@@ -58,10 +72,7 @@ class Likelihood:
         given = checked_range(self.reward_range, arms)
         data = (checked, *self.data)
         population = Compiled(by_arm(self.log_factor), data, self.rows, arms, given)
-        if self.control is None:
-            return population, None
-        control = self.control.at(checked)
-        return population.minus(control), control
+        return population, None if self.control is None else self.control.at(checked)
 
 
 def likelihood(

@@ -101,13 +101,17 @@ class Solver(ABC):
         found = self.best_each(population, offsets[None], rng)
         return Outcome(
             int(found.arms[0]),
-            int(found.evaluations[0]),
+            int(found.evaluations[0]) + population.read_before,
             int(found.looks[0]),
             bool(found.exhausted[0]),
         )
 
     def best_each(self, population: Population, offsets: ArrayLike, rng: np.random.Generator) -> Results:
-        """Find the best arm once for each row of `offsets`; return an array of each result."""
+        """Find the best arm once for each row of `offsets`; return an array of each result.
+
+        Evaluations are those of the races: what a population has read when it was made (`read_before`) was
+        read once, however many calls there are.
+        """
         rng = check_generator(rng)
         offsets = checked_offsets(offsets, population.arms)
         if self.needs_range and not population.knows_range:
@@ -122,8 +126,6 @@ class Solver(ABC):
             offsets = checked_offsets(offsets + known.sums, population.arms)
         with rng.bit_generator.lock:
             self._solve(population, offsets, rng, results)
-        if known is not None:
-            results.evaluations[:1] += known.evaluations  # read once for all draws
         return results
 
     def _solve(

@@ -1,5 +1,8 @@
 """Desks of ARCH likelihoods: exact chains are the same with and without a control variate."""
 
+import ctypes
+
+import numba
 import numpy as np
 import pytest
 
@@ -74,6 +77,20 @@ def test_decisions_of_a_raced_chain_are_right(case):
         state, _ = kernel.step(rng, state)
     assert decisions > 60
     assert errors <= 4  # of 120 at δ = 0.01, more have a probability below 1e-2
+
+
+@numba.njit
+def impossible(x):
+    return -np.inf
+
+
+def test_nothing_is_read_for_parameters_that_the_prior_rules_out(case):
+    desk = ArchLikelihood(case.data, control=case.control).desk(2, np.array([4]), impossible)
+    offset, low, high = np.zeros((3, 2))
+    pointers = [part.ctypes.data_as(ctypes.POINTER(ctypes.c_double)) for part in (offset, low, high)]
+    words = desk.packed.words.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
+    assert desk.setter.ctypes(words, *pointers) == 0
+    assert (offset == -np.inf).all()
 
 
 def test_only_expansions_have_desks(case):

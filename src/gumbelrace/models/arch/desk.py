@@ -52,15 +52,25 @@ def _log_factor_of_arm(n, arm, points, squares, where):  # type: ignore[no-untyp
     return log_factor(n, points[arm], squares, where)
 
 
+@numba.njit
+def put_priors(log_prior, xs, models, dimensions, points, tau, offset):  # type: ignore[no-untyped-def]
+    """Lay out the parameters, and put their log priors into the offsets; return how many are possible."""
+    possible = 0
+    for a in range(len(xs)):
+        x = xs[a, : dimensions[models[a]]]
+        place(x, tau, points[a])
+        offset[a] = np.nan  # stays if the prior raises an exception
+        offset[a] = log_prior(x)
+        possible += offset[a] > -np.inf
+    return possible
+
+
 @functools.lru_cache(maxsize=16)
 def _plain_setter(log_prior: Any, data_type: Any) -> Any:
     @numba.cfunc(SETTER)
     def put(context, offset, low, high):  # type: ignore[no-untyped-def]
         xs, models, dimensions, points, tau = unpack(context, data_type)
-        for a in range(len(xs)):
-            x = xs[a, : dimensions[models[a]]]
-            place(x, tau, points[a])
-            offset[a] = log_prior(x)
+        put_priors(log_prior, xs, models, dimensions, points, tau, offset)
         return 0
 
     return put
@@ -74,11 +84,12 @@ def _controlled_setter(log_prior: Any, data_type: Any) -> Any:
         xs, models, dimensions, points, tau = everything[:5]
         always, raced, cubic, centres, forms, starts, model_of, squares, where = everything[5:]
         known = Known(always, raced, cubic, centres, forms, starts, model_of)
+        possible = put_priors(log_prior, xs, models, dimensions, points, tau, offset)
+        if possible < 2:
+            return 0  # decided: nothing is read
         for a in range(len(xs)):
-            x = xs[a, : dimensions[models[a]]]
-            place(x, tau, points[a])
-            total = known_sum(points[a], known) + always_sum(points[a], always, squares, where)
-            offset[a] = log_prior(x) + total
-        return len(always) * len(xs)
+            if offset[a] > -np.inf:
+                offset[a] += known_sum(points[a], known) + always_sum(points[a], always, squares, where)
+        return len(always) * possible
 
     return put
