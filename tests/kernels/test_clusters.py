@@ -139,9 +139,7 @@ def test_all_exact_ways_make_the_same_draws(table, placed, merges):
 @pytest.mark.parametrize("table", [TABLES["planted"], TABLES["ties"]], ids=["planted", "ties"])
 def test_a_race_that_keeps_pairs_is_the_race_that_does_not(table, solver, merges):
     factor = pairs_of(table, (-8.0, 8.0))
-    plain, keeping = (
-        gr.ClusterGibbs(factor, solver, keep, merges=merges) for keep in ("nothing", "pairs")
-    )
+    plain, keeping = (gr.ClusterGibbs(factor, solver, keep, merges=merges) for keep in ("nothing", "pairs"))
     visited = chain(plain, start(plain), 10, 9)
     for (state, info), (twin, kept) in zip(visited, chain(keeping, start(keeping), 10, 9), strict=True):
         assert np.array_equal(state.labels, twin.labels)

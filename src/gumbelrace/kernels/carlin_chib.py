@@ -21,6 +21,7 @@ from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import check_generator
 from gumbelrace.kernels.base import Block, Info, Kernel
 from gumbelrace.kernels.compiled_choice import CompiledChoice, can_compile
+from gumbelrace.kernels.guard import guarded
 from gumbelrace.kernels.normal_laws import Laws, laws_of
 from gumbelrace.kernels.pseudopriors import NormalPseudoprior, Pseudoprior
 from gumbelrace.kernels.target import (
@@ -129,7 +130,8 @@ class CarlinChib(Kernel[ModelChoice]):
         the population knows its reward range, else ``Race(Normal())``.
     guard : float, optional
         Share of a `NormalPseudoprior`. Outside the ellipsoid around its mean that holds so much of it, a
-        control variate may be far off: decisions on parameters there are exact.
+        control variate may be far off: decisions on parameters there are exact (all of those of a kernel
+        that has no `likelihood`, since the points that it compares cannot be seen).
 
     Notes
     -----
@@ -264,8 +266,8 @@ class CarlinChib(Kernel[ModelChoice]):
     def _updated(self, decisions: Decisions, state: ModelChoice) -> Floats:
         model, x = self.models[state.model], checked_point(state.parameters[state.model])
         kernel = model.kernel
-        if self._is_far(state.model, x):
-            kernel = kernel.with_solver(Exact())
+        if self.guard is not None:
+            kernel = guarded(kernel, functools.partial(self._is_far, state.model))
         moved, info = kernel.step(decisions.rng, model.state(x))
         decisions.count(info)
         return checked_point(moved.position)
