@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gumbelrace.audit import Audited
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
@@ -87,7 +88,10 @@ class ModelChoice(NamedTuple):
 
     @property
     def log_evidence(self) -> Floats:
-        """Log marginal likelihoods relative to the first model's, as adapted weights estimate them."""
+        """Log marginal likelihoods relative to the first model's, as adapted weights estimate them.
+
+        How far they are off is not known; `gumbelrace.log_evidence` gives estimates with errors.
+        """
         relative: Floats = self.log_weights[0] - self.log_weights
         return relative
 
@@ -110,7 +114,8 @@ class CarlinChib(Kernel[ModelChoice]):
 
     A step updates the parameter of the current model, draws those of the others from their
     pseudopriors, and then draws the model. To visit all models, their weights can adapt (Wang-Landau):
-    minus the adapted log weights estimate the log marginal likelihoods, up to a constant.
+    minus the adapted log weights estimate the log marginal likelihoods, up to a constant. For estimates with
+    errors, make further steps with fixed weights: `log_evidence`.
 
     Parameters
     ----------
@@ -179,6 +184,10 @@ class CarlinChib(Kernel[ModelChoice]):
             raise InvalidArgument(f"guard is {self.guard}; it must lie strictly between 0 and 1")
         if self.guard is not None and not self._normal_laws:
             raise InvalidArgument("guard needs pseudopriors that are NormalPseudoprior")
+
+    def presence(self, states: ModelChoice) -> dict[str, NDArray[np.bool_]]:
+        """Say in which draws a parameter is that of the current model, and not of its pseudoprior."""
+        return {f"parameters.{k}": np.asarray(states.model) == k for k in range(len(self.models))}
 
     def start(self, rng: np.random.Generator, model: int = 0) -> ModelChoice:
         """Give a state with parameters drawn from the pseudopriors and equal weights."""
