@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 from gumbelrace.atomic import UNFINISHED, write_atomically
 from gumbelrace.chain.bits import set_stream_state, stream_state
 from gumbelrace.chain.layout import Layout, form, named, reform
+from gumbelrace.chain.owned import differing
 from gumbelrace.chain.worker import Chain
 from gumbelrace.errors import CheckpointBusy, CheckpointDamaged, CheckpointMismatch, GumbelraceError
 from gumbelrace.kernels.base import Info
 
-FORMAT = {"format": "gumbelrace checkpoint", "version": 1}
+FORMAT = {"format": "gumbelrace checkpoint", "version": 2}
 RUN, LOCK = "run.json", "lock"
 
 # Writing takes less than 1 / PATIENCE of the time, and is done at least every LONGEST seconds. Only draws
@@ -61,6 +62,11 @@ def _refuse_foreign(folder: Path) -> None:
 
 def _compare(folder: Path, identity: dict[str, Any]) -> None:
     found = json.loads((folder / RUN).read_bytes())
+    if found["data"] != identity["data"]:
+        raise CheckpointMismatch(
+            f"the data of the kernel ({differing(found['data'], identity['data'])}) are not those of the "
+            f"run in {folder}. Make the kernel from the same data, or name another path"
+        )
     for key, value in identity.items():
         if found.get(key) != value:
             raise CheckpointMismatch(

@@ -102,8 +102,8 @@ def _settled(trace: Trace[Any]) -> tuple[NDArray[np.int64], Floats]:
     first = int(np.flatnonzero(changed).max(initial=-1)) + 1
     if trace.draws - first < max(fewest, 2):
         raise InvalidArgument(
-            f"{trace.draws - first} draws were made with the last weights, and {fewest} are needed: weights "
-            "adapted until the end; run more steps than adapt_for, or go on from trace.last"
+            f"{trace.draws - first} draws were made with the last weights, and {fewest} are needed: "
+            "weights adapted until the end; run more steps than adapt_for, or go on from trace.last"
         )
     return trace["model"][:, first:], np.asarray(weights[:, -1], np.float64)
 
@@ -118,8 +118,8 @@ def _warn(visits: NDArray[np.int64], entries: NDArray[np.int64]) -> None:
     for k, (visited, came) in enumerate(zip(visits, entries, strict=True)):
         if came < ENOUGH:
             warnings.warn(
-                f"model {k} has {visited} draws, and was entered {came} times: its log evidence means "
-                "little. Adapt for longer, start from log_weights that are about right, or make a longer run",
+                f"model {k} has {visited} draws, and was entered {came} times: its log evidence means little. "
+                "Adapt for longer, start from log_weights that are about right, or make a longer run",
                 WeakEvidence,
                 stacklevel=3,
             )

@@ -145,9 +145,9 @@ class Trace(Generic[State]):
 
         Notes
         -----
-        Means of xarray leave NaN out: ``posterior["parameters.1"].mean(("chain", "draw"))`` is that of model
-        1, given that it is current. For the effective sample size, take the draws of a chain that are
-        there::
+        Means of xarray leave NaN out: ``posterior["parameters.1"].mean(("chain", "draw"))`` is that of
+        model 1, given that it is current. For the effective sample size, take the draws of a chain that
+        are there::
 
             x = posterior["parameters.1"].sel(chain=[0])[..., 0].dropna("draw")
             arviz_stats.ess(x.values)

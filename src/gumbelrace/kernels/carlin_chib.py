@@ -114,8 +114,8 @@ class CarlinChib(Kernel[ModelChoice]):
 
     A step updates the parameter of the current model, draws those of the others from their
     pseudopriors, and then draws the model. To visit all models, their weights can adapt (Wang-Landau):
-    minus the adapted log weights estimate the log marginal likelihoods, up to a constant. For estimates with
-    errors, make further steps with fixed weights: `log_evidence`.
+    minus the adapted log weights estimate the log marginal likelihoods, up to a constant. For estimates
+    with errors, make further steps with fixed weights: `log_evidence`.
 
     Parameters
     ----------

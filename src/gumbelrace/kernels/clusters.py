@@ -66,8 +66,8 @@ class ClusterGibbs(Kernel[Labels]):
     The state's labels are numbers of clusters, or -1 for mentions that are in none yet and have no factors;
     they enter when they are first visited. A step's `evaluations` are the factors that its choices read,
     computed or kept; `rewards` those of an exact sweep without merges, n(n-1) once all mentions are placed.
-    What is kept belongs to a thread, and changes nothing of a chain but its speed: each chain of a run keeps
-    its own, and a run that goes on from a checkpoint computes it again.
+    What is kept belongs to a thread, and changes nothing of a chain but its speed: each chain of a run
+    keeps its own, and a run that goes on from a checkpoint computes it again.
 
     Examples
     --------

@@ -97,6 +97,11 @@ class Compiled(SharedPopulation):
         """Range as given."""
         return self._range
 
+    @property
+    def owned(self) -> dict[str, Any]:
+        """The function and its data."""
+        return {"log_factor": self._log_factor, "data": self._data}
+
     def reshuffled(self, rng: np.random.Generator) -> Self:
         """Return the same factors, their rows in a new random order."""
         rows = random_rows(self.size, rng)

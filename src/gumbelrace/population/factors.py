@@ -84,6 +84,11 @@ class Factors(SharedPopulation):
         """Range as given."""
         return self._range
 
+    @property
+    def owned(self) -> dict[str, Any]:
+        """The function."""
+        return {"log_factors": self._log_factors}
+
     def reshuffled(self, rng: np.random.Generator) -> Self:
         """Return the same factors, their rows in a new random order."""
         kept = (self.arms, self._range, self._raced, self.known)

@@ -124,6 +124,11 @@ class Table(_Array):
         """Exact lowest and highest reward of each arm."""
         return self._range
 
+    @property
+    def owned(self) -> dict[str, Any]:
+        """The rewards as given."""
+        return {"rewards": self._made_of[0]}
+
     def reshuffled(self, rng: np.random.Generator) -> Self:
         """Return the same rewards, their rows in a new random order."""
         table = type(self)(*self._made_of, rng, self._raced)
@@ -179,6 +184,11 @@ class MappedTable(_Array):
     def knows_range(self) -> bool:
         """A range can always be computed."""
         return True
+
+    @property
+    def owned(self) -> dict[str, Any]:
+        """The rewards in the file."""
+        return {"rewards": self._rewards.T}
 
     def reshuffled(self, rng: np.random.Generator) -> Self:
         """Return the population itself: a file's rows stay where they are."""
