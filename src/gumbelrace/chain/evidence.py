@@ -118,8 +118,8 @@ def _warn(visits: NDArray[np.int64], entries: NDArray[np.int64]) -> None:
     for k, (visited, came) in enumerate(zip(visits, entries, strict=True)):
         if came < ENOUGH:
             warnings.warn(
-                f"model {k} has {visited} draws, and was entered {came} times: its log evidence means little. "
-                "Adapt for longer, start from log_weights that are about right, or make a longer run",
+                f"model {k} has {visited} draws, and was entered {came} times: its log evidence means "
+                "little. Adapt longer, start from log_weights that are about right, or make a longer run",
                 WeakEvidence,
                 stacklevel=3,
             )
