@@ -62,17 +62,21 @@ def _refuse_foreign(folder: Path) -> None:
 
 def _compare(folder: Path, identity: dict[str, Any]) -> None:
     found = json.loads((folder / RUN).read_bytes())
-    if found["data"] != identity["data"]:
-        raise CheckpointMismatch(
-            f"the data of the kernel ({differing(found['data'], identity['data'])}) are not those of the "
-            f"run in {folder}. Make the kernel from the same data, or name another path"
-        )
     for key, value in identity.items():
         if found.get(key) != value:
-            raise CheckpointMismatch(
-                f"{folder} holds a run with other arguments: {key} was {found.get(key)!r}, now it is "
-                f"{value!r}. Call run as before (with rng made anew from its seed), or name another path"
-            )
+            raise CheckpointMismatch(_difference(folder, key, found.get(key), value))
+
+
+def _difference(folder: Path, key: str, before: Any, now: Any) -> str:
+    if key == "data":
+        return (
+            f"the data of the kernel ({differing(before, now)}) are not those of the run in {folder}. "
+            "Make the kernel from the same data, or name another path"
+        )
+    return (
+        f"{folder} holds a run with other arguments: {key} was {before!r}, now it is {now!r}. Call run as "
+        "before (with rng made anew from its seed), or name another path"
+    )
 
 
 @contextmanager
