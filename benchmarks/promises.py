@@ -251,7 +251,9 @@ def audit(quick: bool) -> None:
         for shared, order in ((False, "fresh"), (True, "shared"))
     ]
     title = f"{sum(f.draws for f in found):,} draws, {len(HOSTILE)} populations, δ = {DELTA}"
-    header = "solver | order | cells | draws | errors | share | worst cell | its share | smallest p | 1/cells"
+    header = (
+        "solver | order | cells | draws | errors | share | worst cell | its share | smallest p | 1/cells"
+    )
     show(f"audit: {title}", header, lines)
     if len(lines) and min(f.p for f in found) < 0.01 / len(found):
         raise SystemExit("a promise is broken")
@@ -271,7 +273,9 @@ def line(solver: str, order: str, found: list[Found]) -> list[str]:
 def given_order(quick: bool) -> None:
     """Errors of decisions by a hair in tables of the same rewards, each in an order of its own."""
     orders, lines = 30 if quick else 300, []
-    for name, size in product(("rare 1, others constant", "left-skewed, others constant"), (16_384, 10**5, 10**6)):
+    for name, size in product(
+        ("rare 1, others constant", "left-skewed, others constant"), (16_384, 10**5, 10**6)
+    ):
         rng = np.random.default_rng(size)
         rewards = tied(HOSTILE[name], rng, size, 2)
         draws = int(min(1000, 2e8 / size))

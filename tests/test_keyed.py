@@ -1,4 +1,4 @@
-"""Orders worked out from a key behave as uniform permutations where a race looks: at sums of the first rows."""
+"""Orders worked out from a key behave as uniform ones where a race looks: at sums of the first rows."""
 
 import numba
 import numpy as np

@@ -85,6 +85,7 @@ __all__ = [
     "independent",
     "jax_taylor",
     "likelihood",
+    "log_evidence",
     "pairs",
     "parameter_taylor",
     "run",
@@ -95,6 +96,7 @@ __all__ = [
 
 # What a plain race does not need: module -> the names that load it when they are first used.
 _LATER = {
+    "gumbelrace.chain.evidence": ("log_evidence",),
     "gumbelrace.chain.run": ("run",),
     "gumbelrace.chain.trace": ("Trace",),
     "gumbelrace.control_variates.by_jax": ("derivatives_by_jax", "jax_taylor"),
@@ -124,6 +126,7 @@ _LATER = {
 }
 
 if TYPE_CHECKING:
+    from gumbelrace.chain.evidence import log_evidence
     from gumbelrace.chain.run import run
     from gumbelrace.chain.trace import Trace
     from gumbelrace.control_variates.by_cells import DataTaylor

@@ -37,6 +37,10 @@ class FactorFailed(GumbelraceError, RuntimeError):
     """The user's log factor raised an exception or gave rewards of the wrong shape."""
 
 
+class WeakEvidence(UserWarning):
+    """A model was visited too seldom to say how probable it is."""
+
+
 class NoMode(GumbelraceError, RuntimeError):
     """No mode of a posterior was found."""
 

@@ -3,10 +3,10 @@
 Rewards that are computed are read row by row, in an order that every draw has for itself: a partial
 Fisher-Yates shuffle of the row numbers where they are few, else a permutation worked out from a key (see
 `keyed`). Rewards that lie in memory are read fastest in runs: their rows are put in random order once, and
-a draw picks random *blocks* of them in the same way. A uniform permutation cut into blocks, read in an order
-that does not depend on it, is again a uniform permutation: after any number of rows, those read are a simple
-random sample without replacement, and every bound holds. What draws that share the order of the rows share,
-see `Population.shares_order`.
+a draw picks random *blocks* of them in the same way. A uniform permutation cut into blocks, read in an
+order that does not depend on it, is again a uniform permutation: after any number of rows, those read are a
+simple random sample without replacement, and every bound holds. What draws that share the order of the rows
+share, see `Population.shares_order`.
 
 A draw that reads T rows does O(T) work here: it undoes its own swaps instead of starting from a fresh
 index, so that equal seeds give equal draws whatever was drawn before.

@@ -1,11 +1,13 @@
 """Traces: ArviZ, effective sample sizes, and the audit of a chain."""
 
 import sys
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from tests.chain.kernels import MIXED, Autoregression, Choice, Point, Raced, Scaled, Tuned, Walk
 from tests.common import seeded
+from tests.kernels.nested import Nested
 
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, MissingPackage
@@ -204,3 +206,68 @@ def test_info_is_a_named_tuple_of_arrays():
     assert isinstance(trace.info, Info)
     assert isinstance(trace.states, Scaled)
     assert {array.shape for array in trace.info} == {(3, 30)}
+
+
+# ---- Fields that are not always variables ----
+
+
+class Jump(NamedTuple):
+    model: int
+    parameters: tuple
+    draw: int
+    draw_: int
+    looks: int
+
+
+class Jumping(Kernel):
+    """Between two models whose parameters are 0 and 1, and mean nothing while the other is current."""
+
+    tuning = frozenset({"looks"})
+
+    def presence(self, states):
+        return {f"parameters.{k}": states.model == k for k in range(2)}
+
+    def step(self, rng, state):
+        model = int(rng.integers(2))
+        parameters = tuple(np.full(2, k, dtype=int) if k == model else np.array([7, 7]) for k in range(2))
+        return Jump(model, parameters, 1, 2, 3), Info(0, 0, 4, 0.0)
+
+
+JUMP = Jump(0, (np.zeros(2, int), np.zeros(2, int)), 1, 2, 3)
+
+
+def test_what_is_not_a_variable_is_masked():
+    trace = gr.run(Jumping(), JUMP, 200, seeded(), chains=2)
+    posterior = trace.to_arviz()["posterior"]
+    for k in range(2):
+        there = trace["model"] == k
+        values = posterior[f"parameters.{k}"].values
+        assert (values[there] == k).all()
+        assert np.isnan(values[~there]).all()
+        assert (posterior[f"parameters.{k}"].mean(("chain", "draw")) == k).all()
+    assert (trace["parameters.0"][trace["model"] == 1] == 7).all()
+
+
+def test_names_that_arviz_needs_get_an_underscore():
+    tree = gr.run(Jumping(), JUMP, 20, seeded()).to_arviz()
+    assert (tree["posterior"]["draw__"].values == 1).all()
+    assert (tree["posterior"]["draw_"].values == 2).all()
+    assert (tree["sample_stats"]["looks_"].values == 3).all()
+    assert (tree["sample_stats"]["looks"].values == 4).all()
+
+
+def test_effective_draws_of_a_model_are_those_in_which_it_is_current():
+    """Carlin-Chib, as in the docstring of `to_arviz`: no pseudoprior draws among a model's own."""
+    import arviz_stats
+
+    problem = Nested()
+    kernel = problem.kernel()
+    start = problem.start(kernel, seeded(5), 0)
+    trace = gr.run(kernel, start, 2000, seeded(6), chains=2, progress=False)
+    posterior, model = trace.to_arviz()["posterior"], trace["model"]
+    x = posterior["parameters.1"].sel(chain=[0])[..., 0].dropna("draw")
+    assert x.size == (model[0] == 1).sum()
+    ess = float(arviz_stats.ess(x.values))
+    assert 50 < ess < 1.5 * x.size
+    own = posterior["parameters.1"].mean(("chain", "draw")).values
+    np.testing.assert_allclose(own, trace["parameters.1"][model == 1].mean(axis=0))

@@ -125,10 +125,13 @@ def test_all_exact_ways_make_the_same_draws(table, placed, merges):
     ]
     first, *others = (chain(kernel, start(kernel, placed), 12, seed=8) for kernel in kernels)
     for other in others:
-        for (state, info), (twin, _) in zip(first, other, strict=True):
+        for (state, info), (twin, same) in zip(first, other, strict=True):
             assert np.array_equal(state.labels, twin.labels)
             assert state.sweep == twin.sweep
+            assert info == same
             assert 0.0 <= info.acceptance <= 1.0
+    assert kernels[0].computed == sum(info.evaluations for _, info in first)
+    assert all(kernel.computed == 50 * 49 // 2 for kernel in kernels[2:])
 
 
 @pytest.mark.parametrize("merges", [False, True])
@@ -136,17 +139,51 @@ def test_all_exact_ways_make_the_same_draws(table, placed, merges):
 @pytest.mark.parametrize("table", [TABLES["planted"], TABLES["ties"]], ids=["planted", "ties"])
 def test_a_race_that_keeps_pairs_is_the_race_that_does_not(table, solver, merges):
     factor = pairs_of(table, (-8.0, 8.0))
-    plain = gr.ClusterGibbs(factor, solver, merges=merges, same_order=True)
-    keeping = gr.ClusterGibbs(factor, solver, "pairs", merges=merges)
-    total = 0
-    for (state, info), (twin, kept) in zip(
-        chain(plain, start(plain), 10, 9), chain(keeping, start(keeping), 10, 9), strict=True
-    ):
+    plain, keeping = (gr.ClusterGibbs(factor, solver, keep, merges=merges) for keep in ("nothing", "pairs"))
+    visited = chain(plain, start(plain), 10, 9)
+    for (state, info), (twin, kept) in zip(visited, chain(keeping, start(keeping), 10, 9), strict=True):
         assert np.array_equal(state.labels, twin.labels)
-        assert info.looks == kept.looks
-        assert kept.evaluations <= info.evaluations
-        total += kept.evaluations
-    assert total <= 50 * 49 // 2
+        assert info == kept
+    assert plain.computed == sum(info.evaluations for _, info in visited)
+    assert keeping.computed <= 50 * 49 // 2
+
+
+class OnlyTheFirst:
+    def order(self, rng, variables):
+        return np.zeros(1, np.int64)
+
+
+def homogeneity_tail(seed_of):
+    """Tail probability of how often a mention stays, which is the same in 30 data sets: permutations.
+
+    It should go, because of three members of its own cluster, which a race with the paper's variance
+    overlooks as the order of reading has it. 40 steps from the same state in each.
+    """
+    labels, values = np.repeat([0, 1], [101, 100]).astype(np.int32), np.repeat([1.0, -50.0], [97, 3])
+    stays = np.zeros((30, 2))
+    for data_set in range(30):
+        table = np.zeros((201, 201))
+        table[0, 1:101] = table[1:101, 0] = np.random.default_rng(data_set).permutation(values)
+        kernel = gr.ClusterGibbs(
+            pairs_of(table),
+            gr.Race(first=20, variance=gr.Marginal(shrink=0.0)),
+            "pairs",
+            OnlyTheFirst(),
+            gr.Constant(0.0),
+        )
+        for step in range(40):
+            rng = np.random.default_rng(seed_of(data_set, step))
+            stays[data_set, kernel.step(rng, gr.Labels(labels))[0].labels[0]] += 1
+    return stats.chi2_contingency(stays).pvalue
+
+
+def test_every_choice_has_an_order_of_its_own():
+    """Oracle: exchangeability, by which all data sets are alike; chi-square, false alarms 1e-4.
+
+    Negative control: an order that is drawn once for each data set.
+    """
+    assert homogeneity_tail(lambda data_set, step: [data_set, step]) > ALARM
+    assert homogeneity_tail(lambda data_set, step: [data_set, 0]) < 1e-12
 
 
 def test_a_hard_constraint_is_never_broken():
@@ -264,18 +301,21 @@ def test_evaluations_are_counted():
             infos = [info for _, info in visited]
             first = n * (n - 1) if placed else n * (n - 1) // 2
             assert [info.rewards for info in infos] == [first, n * (n - 1), n * (n - 1)]
-            all_pairs = [n * (n - 1) // 2, 0, 0]
-            expected = [info.rewards for info in infos] if keep == "nothing" else all_pairs
-            assert [info.evaluations for info in infos] == expected
+            assert [info.evaluations for info in infos] == [info.rewards for info in infos]
 
 
 def test_kept_pairs_are_those_evaluated():
     kernel = gr.ClusterGibbs(pairs_of(AUDITED["planted"]), gr.Race(), "pairs")
-    visited = chain(kernel, start(kernel, placed=False), 3, 25)
-    store = kernel._local.place.fetched.packed.parts[3]
+    chain(kernel, start(kernel, placed=False), 2, 25)
+    store = workplace(kernel).fetched.packed.parts[3]
     assert len(store) == 400 * 399 // 2
-    assert np.isfinite(store).sum() == sum(info.evaluations for _, info in visited)
-    assert np.isfinite(store).mean() < 0.8
+    assert np.isfinite(store).sum() == kernel.computed
+    assert np.isfinite(store).mean() < 0.95
+
+
+def workplace(kernel):
+    (place,) = kernel._local.places._idle
+    return place
 
 
 def test_sums_have_room_for_clusters_of_two_and_more():
@@ -284,11 +324,12 @@ def test_sums_have_room_for_clusters_of_two_and_more():
     kernel = gr.ClusterGibbs(pairs_of(table), keep="sums", annealing=gr.Constant(0.0))
     state, _ = chain(kernel, start(kernel), 3, 27)[-1]
     assert canonical(state.labels) == canonical(person)
-    assert kernel._local.place.desk.sums.table.shape == (300, 256)
-    labels = kernel._local.place.desk.partition.labels
-    column = kernel._local.place.desk.sums.column[labels]
+    desk = workplace(kernel).desk
+    assert desk.sums.table.shape == (300, 256)
+    labels = desk.partition.labels
+    column = desk.sums.column[labels]
     same = np.where(labels[:, None] == labels, table - np.diag(np.diag(table)), 0.0).sum(axis=1)
-    found = kernel._local.place.desk.sums.table[np.arange(300), column]
+    found = desk.sums.table[np.arange(300), column]
     np.testing.assert_allclose(found, same, atol=1e-5)
 
 
@@ -351,7 +392,10 @@ def test_a_run_goes_on_from_a_checkpoint(tmp_path, solver, keep):
 
     run(2, checkpoint=tmp_path / "run")
     resumed = run(4, checkpoint=tmp_path / "run")
-    assert np.array_equal(resumed["labels"], run(4)["labels"])
+    straight = run(4)
+    assert np.array_equal(resumed["labels"], straight["labels"])
+    for resumed_counts, counts in zip(resumed.info, straight.info, strict=True):
+        assert np.array_equal(resumed_counts, counts)
 
 
 def test_threads_share_a_kernel():
@@ -446,6 +490,21 @@ def test_bad_values_are_named_by_pair(value, keep):
     for _ in range(2):
         with pytest.raises(error, match=r"log_factor\(2, 4\)"):
             kernel.step(np.random.default_rng(36), start(kernel))
+
+
+@pytest.mark.parametrize("keep", ["nothing", "pairs"])
+def test_an_error_leaves_nothing_behind(keep):
+    """A factor that is not a number once: the next sweep is that of a new kernel."""
+    table = np.array(AUDITED["planted"])
+    kernel, state = gr.ClusterGibbs(pairs_of(table), gr.Race(), keep), gr.Labels(np.arange(400) // 100)
+    table[150, 350] = table[350, 150] = np.nan
+    with pytest.raises(errors.InvalidReward):
+        chain(kernel, state, 20, seed=46)
+    table[150, 350] = table[350, 150] = 0.0
+    new = gr.ClusterGibbs(pairs_of(table), gr.Race(), keep)
+    (after, info), (expected, same) = (k.step(np.random.default_rng(47), state) for k in (kernel, new))
+    assert np.array_equal(after.labels, expected.labels)
+    assert info == same
 
 
 def test_wrong_temperatures_and_generators():

@@ -3,7 +3,7 @@
 False-alarm rate of each statistical test: 1e-4 over seeds.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -11,7 +11,8 @@ from tests.kernels.laws import FALSE_ALARM
 from tests.kernels.nested import Nested, log_prior
 
 import gumbelrace as gr
-from gumbelrace.errors import InvalidArgument
+from gumbelrace.errors import InvalidArgument, InvalidReward
+from gumbelrace.shuffle import random_rows
 
 CAREFUL = gr.Race(gr.Normal(), delta=1e-3)
 
@@ -100,6 +101,77 @@ def test_the_guard_holds_in_python_too():
     kernel = problem.kernel(gr.Race(), prior=lambda x: log_prior(x), guard=1e-6)
     _, info = kernel.step(generator(10), problem.start(kernel, generator(10), 0))
     assert info.evaluations == info.rewards
+
+
+class Leap:
+    """Proposes a point far out, from anywhere."""
+
+    def propose(self, rng, x):
+        return x + 3.0
+
+    def log_ratio(self, x, proposed):
+        return 0.0
+
+
+def test_a_proposal_beyond_the_guard_is_decided_exactly():
+    """Within the guard: the current point. Beyond: what the move proposes. One model: nothing to draw."""
+    problem = Nested(size=5000)
+    kernel = problem.kernel(gr.Race(), prior=lambda x: log_prior(x), guard=1.0 - 1e-9)
+    first = replace(kernel.models[0], kernel=replace(kernel.models[0].kernel, proposal=Leap()))
+    for guard, exact in ((kernel.guard, True), (None, False)):
+        alone = replace(kernel, models=[first], guard=guard)
+        start = alone.start(generator(10))._replace(parameters=(problem.means[0],))
+        _, info = alone.step(generator(10), start)
+        assert (info.evaluations == 2 * 5000) == exact
+
+
+def test_a_kernel_whose_points_cannot_be_seen_decides_exactly(problem):
+    @dataclass(frozen=True, eq=False)
+    class Hidden(gr.Kernel):
+        inner: gr.Metropolis
+
+        @property
+        def solver(self):
+            return self.inner.solver
+
+        def step(self, rng, state):
+            return self.inner.step(rng, state)
+
+        def with_solver(self, solver):
+            return Hidden(self.inner.with_solver(solver))
+
+    kernel = problem.kernel(gr.Race(first=10), prior=lambda x: log_prior(x), guard=0.9999)
+    models = [replace(m, kernel=Hidden(m.kernel)) for m in kernel.models]
+    _, info = replace(kernel, models=models).step(generator(10), problem.start(kernel, generator(10), 0))
+    assert info.evaluations >= 2 * len(problem.y)
+
+
+def test_an_error_leaves_no_order_half_read():
+    """A reward that is not a number once: later steps are those of a kernel that has not met it."""
+    problem = Sharing(size=2000)
+    kernel, start = problem.kernel(gr.Race()), problem.start(problem.kernel(), generator(12), 0)
+    y, problem.y[:] = problem.y.copy(), np.nan
+    with pytest.raises(InvalidReward):
+        kernel.steps(generator(13), start, 5)
+    problem.y[:] = y
+    found, expected = (
+        k.steps(generator(14), start, 20) for k in (kernel, Sharing(size=2000).kernel(gr.Race()))
+    )
+    np.testing.assert_array_equal(found.states.model, expected.states.model)
+    np.testing.assert_array_equal(found.info.evaluations, expected.info.evaluations)
+
+
+class Sharing(Nested):
+    """All desks read rows in one order."""
+
+    def __init__(self, size):
+        super().__init__(size)
+        self.rows = random_rows(size)
+
+    def desk(self, arms, dimensions, log_prior):
+        desk = super().desk(arms, dimensions, log_prior)
+        desk.population.rows = self.rows
+        return desk
 
 
 @pytest.mark.parametrize("guard", [0.0, 1.0, -1.0])

@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 from gumbelrace.atomic import UNFINISHED, write_atomically
 from gumbelrace.chain.bits import set_stream_state, stream_state
 from gumbelrace.chain.layout import Layout, form, named, reform
+from gumbelrace.chain.owned import differing
 from gumbelrace.chain.worker import Chain
 from gumbelrace.errors import CheckpointBusy, CheckpointDamaged, CheckpointMismatch, GumbelraceError
 from gumbelrace.kernels.base import Info
 
-FORMAT = {"format": "gumbelrace checkpoint", "version": 1}
+FORMAT = {"format": "gumbelrace checkpoint", "version": 2}
 RUN, LOCK = "run.json", "lock"
 
 # Writing takes less than 1 / PATIENCE of the time, and is done at least every LONGEST seconds. Only draws
@@ -63,10 +64,19 @@ def _compare(folder: Path, identity: dict[str, Any]) -> None:
     found = json.loads((folder / RUN).read_bytes())
     for key, value in identity.items():
         if found.get(key) != value:
-            raise CheckpointMismatch(
-                f"{folder} holds a run with other arguments: {key} was {found.get(key)!r}, now it is "
-                f"{value!r}. Call run as before (with rng made anew from its seed), or name another path"
-            )
+            raise CheckpointMismatch(_difference(folder, key, found.get(key), value))
+
+
+def _difference(folder: Path, key: str, before: Any, now: Any) -> str:
+    if key == "data":
+        return (
+            f"the data of the kernel ({differing(before, now)}) are not those of the run in {folder}. "
+            "Make the kernel from the same data, or name another path"
+        )
+    return (
+        f"{folder} holds a run with other arguments: {key} was {before!r}, now it is {now!r}. Call run as "
+        "before (with rng made anew from its seed), or name another path"
+    )
 
 
 @contextmanager

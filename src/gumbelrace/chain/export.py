@@ -1,11 +1,16 @@
 """Traces for ArviZ. Its packages are imported when first used."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gumbelrace.chain.layout import named
 from gumbelrace.kernels.base import Info, Kernel
 from gumbelrace.optional import optional
+
+DIMENSIONS = ("chain", "draw")  # of all arrays in ArviZ
 
 
 def tree(
@@ -16,19 +21,39 @@ def tree(
     coords: Mapping[str, Sequence[Any]] | None,
 ) -> Any:
     """Give the DataTree of a trace."""
-    fields = dict(named(states))
+    presence = kernel.presence(states)
+    fields = {name: _masked(values, presence.get(name)) for name, values in named(states)}
     tuning = {name for name in fields if name.split(".")[0] in kernel.tuning}
     statistics = {
         "evaluations": info.evaluations,
         "rewards": info.rewards,
         "looks": info.looks,
         "acceptance_rate": info.acceptance,
-        **{name: fields[name] for name in fields if name in tuning},
     }
     posterior = {name: fields[name] for name in fields if name not in tuning}
-    groups = {"posterior": posterior, "sample_stats": statistics}
+    tuned = _renamed({name: fields[name] for name in tuning}, statistics)
+    groups = {"posterior": _renamed(posterior), "sample_stats": {**statistics, **tuned}}
     attributes = dict.fromkeys(("/", *groups), _attributes(kernel))
     return package("arviz_base").from_dict(groups, dims=dims, coords=coords, attrs=attributes)
+
+
+def _masked(values: NDArray[Any], present: NDArray[np.bool_] | None) -> NDArray[Any]:
+    """Put NaN where a field is not a variable of the target."""
+    if present is None:
+        return values
+    shape = present.shape + (1,) * (values.ndim - present.ndim)
+    return np.where(present.reshape(shape), values, np.nan)
+
+
+def _renamed(fields: Mapping[str, Any], taken: Collection[str] = ()) -> dict[str, Any]:
+    """Give fields other names where theirs would be lost: those of dimensions, and those that are taken."""
+    renamed: dict[str, Any] = {}
+    for name, values in fields.items():
+        free = name
+        while free in DIMENSIONS or free in taken or (free != name and free in fields):
+            free += "_"
+        renamed[free] = values
+    return renamed
 
 
 def diagnostic(name: str, data: Any, options: dict[str, Any]) -> dict[str, Any]:

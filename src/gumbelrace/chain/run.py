@@ -15,6 +15,7 @@ import numpy as np
 from gumbelrace.chain.bits import fingerprint
 from gumbelrace.chain.checkpoint import ChainFiles, opened
 from gumbelrace.chain.layout import Layout, named
+from gumbelrace.chain.owned import fingerprints
 from gumbelrace.chain.progress import shown
 from gumbelrace.chain.trace import Trace
 from gumbelrace.chain.worker import NOTHING, Chain, Draw, Plan
@@ -37,6 +38,7 @@ def run(
     *,
     warmup: int = 0,
     thin: int = 1,
+    tag: str | None = None,
 ) -> Trace[State]:
     """Run chains of a kernel, each in a thread of its own.
 
@@ -62,12 +64,16 @@ def run(
         only if draws come by the ten megabytes a second: each is written once), and at least
         every five minutes. If it exists, the run goes on from there: called with the same
         arguments (`rng` made anew from its seed), a run that was killed gives bit for bit what it
-        would have given. A larger `steps` makes a run longer. The data that a kernel owns are not
-        compared.
+        would have given. A larger `steps` makes a run longer. The arrays that a kernel owns must be
+        those of the run before: they are compared where they can be seen (in fields, and among the
+        variables that functions use), large ones in 65,536 of their entries.
     warmup : int
         Steps made before, of which nothing is kept.
     thin : int
         Every so many steps one is kept: a trace has ``steps // thin`` draws of each chain.
+    tag : str, optional
+        A name for what cannot be compared, such as the version of a file that a likelihood reads: a
+        checkpoint with another tag is refused.
 
     Returns
     -------
@@ -112,7 +118,7 @@ def run(
         for n, (start, stream) in enumerate(zip(states, _spawned(rng, chains), strict=True))
     ]
     stop = threading.Event()
-    with _interrupts(stop), _savers(checkpoint, team) as savers:
+    with _interrupts(stop), _savers(checkpoint, team, checked_tag(tag)) as savers:
         _advance(team, savers, stop, progress)
     draws = layout.build([column[:, : min(chain.kept for chain in team)] for column in columns])
     interrupted = any(chain.done < plan.total for chain in team)
@@ -130,6 +136,13 @@ def _starts(state: Any, chains: int) -> list[Any]:
             )
         Layout(states[0]).values(start)
     return states
+
+
+def checked_tag(tag: Any) -> str | None:
+    """Return a tag if it is a text, or none."""
+    if tag is not None and not isinstance(tag, str):
+        raise InvalidArgument(f"tag is {tag!r}; give a text, for example tag='prices of May'")
+    return tag
 
 
 def _spawned(rng: np.random.Generator, chains: int) -> list[np.random.Generator]:
@@ -169,13 +182,13 @@ def _interrupts(stop: threading.Event) -> Iterator[None]:
 
 @contextmanager
 def _savers(
-    checkpoint: str | os.PathLike[str] | None, team: list[Chain]
+    checkpoint: str | os.PathLike[str] | None, team: list[Chain], tag: str | None
 ) -> Iterator[Sequence[ChainFiles | None]]:
     """Bring the chains to where the checkpoint has them; lend what saves them."""
     if checkpoint is None:
         yield [None] * len(team)
         return
-    with opened(checkpoint, _identity(team)) as folder:
+    with opened(checkpoint, {**_identity(team), "tag": tag}) as folder:
         savers = [ChainFiles(folder, number, chain.layout) for number, chain in enumerate(team)]
         for saver, chain in zip(savers, team, strict=True):
             saver.restore(chain)
@@ -190,6 +203,7 @@ def _identity(team: list[Chain]) -> dict[str, Any]:
     return {
         "kernel": type(kernel).__qualname__,
         "solver": solver and f"{type(solver).__qualname__}, delta {solver.promise.delta}",
+        "data": fingerprints(kernel),
         "chains": len(team),
         "warmup": plan.warmup,
         "thin": plan.thin,

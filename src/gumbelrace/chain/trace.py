@@ -131,7 +131,10 @@ class Trace(Generic[State]):
         """Convert to the DataTree of ArviZ; needs the extra ``arviz``.
 
         The group ``posterior`` has the variables of the target; ``sample_stats`` has `evaluations`,
-        `rewards`, `looks` and `acceptance_rate`, and the fields of the state that tune the kernel.
+        `rewards`, `looks` and `acceptance_rate`, and the fields of the state that tune the kernel. Where a
+        field is not a variable of the target, as the parameter of a model that is not current
+        (`Kernel.presence`), it is NaN. A field whose name ArviZ needs itself, such as `draw`, gets an
+        underscore: `draw_`.
 
         Parameters
         ----------
@@ -139,6 +142,15 @@ class Trace(Generic[State]):
             Names for the dimensions of fields after (chain, draw).
         coords : mapping of str to sequence, optional
             Labels for the entries of dimensions.
+
+        Notes
+        -----
+        Means of xarray leave NaN out: ``posterior["parameters.1"].mean(("chain", "draw"))`` is that of
+        model 1, given that it is current. For the effective sample size, take the draws of a chain that
+        are there::
+
+            x = posterior["parameters.1"].sel(chain=[0])[..., 0].dropna("draw")
+            arviz_stats.ess(x.values)
         """
         return export.tree(self.kernel, self.states, self.info, dims, coords)
 

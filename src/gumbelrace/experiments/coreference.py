@@ -128,13 +128,13 @@ def searched(
 def one_start(
     kernel: ClusterGibbs, search: Search, rng: np.random.Generator, stop: threading.Event
 ) -> tuple[list[list[int]], NDArray[np.float64]]:
-    """Make the sweeps of one start: the labels after each; its evaluations, rewards and seconds."""
+    """Make the sweeps of one start: the labels after each; factors computed, rewards and seconds."""
     state, labels, counts = kernel.start(rng, search.placed), [], np.zeros((3, search.sweeps))
     for sweep in range(search.sweeps):
         if stop.is_set():
             raise Stopped
-        started = time.thread_time()
+        started, before = time.thread_time(), kernel.computed
         state, info = kernel.step(rng, state)
         labels.append(state.labels.tolist())
-        counts[:, sweep] = info.evaluations, info.rewards, time.thread_time() - started
+        counts[:, sweep] = kernel.computed - before, info.rewards, time.thread_time() - started
     return labels, counts

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gumbelrace.audit import Audited
 from gumbelrace.solvers.base import Solver
@@ -62,6 +63,21 @@ class Kernel(ABC, Generic[State]):
         How the steps of a chain are cut into calls changes nothing of them.
         """
         return None
+
+    def presence(self, states: State) -> dict[str, NDArray[np.bool_]]:
+        """Say in which draws fields are variables of the target, of those that are not so in all.
+
+        Parameters
+        ----------
+        states : state
+            Many states: each leaf an array of shape (chains, draws, ...).
+
+        Returns
+        -------
+        dict
+            For each such leaf, by its name, an array of shape (chains, draws).
+        """
+        return {}
 
     def with_solver(self, solver: Solver) -> Self:
         """Return the same kernel with another solver."""

@@ -15,12 +15,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gumbelrace.audit import Audited
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import check_generator
 from gumbelrace.kernels.base import Block, Info, Kernel
 from gumbelrace.kernels.compiled_choice import CompiledChoice, can_compile
+from gumbelrace.kernels.guard import guarded
 from gumbelrace.kernels.normal_laws import Laws, laws_of
 from gumbelrace.kernels.pseudopriors import NormalPseudoprior, Pseudoprior
 from gumbelrace.kernels.target import (
@@ -86,7 +88,10 @@ class ModelChoice(NamedTuple):
 
     @property
     def log_evidence(self) -> Floats:
-        """Log marginal likelihoods relative to the first model's, as adapted weights estimate them."""
+        """Log marginal likelihoods relative to the first model's, as adapted weights estimate them.
+
+        How far they are off is not known; `gumbelrace.log_evidence` gives estimates with errors.
+        """
         relative: Floats = self.log_weights[0] - self.log_weights
         return relative
 
@@ -109,7 +114,8 @@ class CarlinChib(Kernel[ModelChoice]):
 
     A step updates the parameter of the current model, draws those of the others from their
     pseudopriors, and then draws the model. To visit all models, their weights can adapt (Wang-Landau):
-    minus the adapted log weights estimate the log marginal likelihoods, up to a constant.
+    minus the adapted log weights estimate the log marginal likelihoods, up to a constant. For estimates
+    with errors, make further steps with fixed weights: `log_evidence`.
 
     Parameters
     ----------
@@ -129,7 +135,8 @@ class CarlinChib(Kernel[ModelChoice]):
         the population knows its reward range, else ``Race(Normal())``.
     guard : float, optional
         Share of a `NormalPseudoprior`. Outside the ellipsoid around its mean that holds so much of it, a
-        control variate may be far off: decisions on parameters there are exact.
+        control variate may be far off: decisions on parameters there are exact (all of those of a kernel
+        that has no `likelihood`, since the points that it compares cannot be seen).
 
     Notes
     -----
@@ -177,6 +184,10 @@ class CarlinChib(Kernel[ModelChoice]):
             raise InvalidArgument(f"guard is {self.guard}; it must lie strictly between 0 and 1")
         if self.guard is not None and not self._normal_laws:
             raise InvalidArgument("guard needs pseudopriors that are NormalPseudoprior")
+
+    def presence(self, states: ModelChoice) -> dict[str, NDArray[np.bool_]]:
+        """Say in which draws a parameter is that of the current model, and not of its pseudoprior."""
+        return {f"parameters.{k}": np.asarray(states.model) == k for k in range(len(self.models))}
 
     def start(self, rng: np.random.Generator, model: int = 0) -> ModelChoice:
         """Give a state with parameters drawn from the pseudopriors and equal weights."""
@@ -264,8 +275,8 @@ class CarlinChib(Kernel[ModelChoice]):
     def _updated(self, decisions: Decisions, state: ModelChoice) -> Floats:
         model, x = self.models[state.model], checked_point(state.parameters[state.model])
         kernel = model.kernel
-        if self._is_far(state.model, x):
-            kernel = kernel.with_solver(Exact())
+        if self.guard is not None:
+            kernel = guarded(kernel, functools.partial(self._is_far, state.model))
         moved, info = kernel.step(decisions.rng, model.state(x))
         decisions.count(info)
         return checked_point(moved.position)

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.jit import Bits, maker, part, routine
-from gumbelrace.kernels.cluster_order import Keyed, fixed_order, fresh_order, take_by_key
+from gumbelrace.kernels.cluster_order import fresh_order
 from gumbelrace.kernels.cluster_partition import CLUSTERS, UNPLACED
 from gumbelrace.kernels.cluster_whole import (
     LOOKED,
+    READ,
     Desk,
     best_known,
     close_empty,
@@ -23,11 +24,11 @@ from gumbelrace.kernels.cluster_whole import (
     value_of,
 )
 from gumbelrace.population.base import Source
-from gumbelrace.population.pair_readers import MENTION
+from gumbelrace.population.pair_readers import COUNT, MENTION
 from gumbelrace.shuffle import Streams, rewind_all, take_from
 from gumbelrace.solvers.betting_separate import OwnWagers
 from gumbelrace.solvers.exact import Scan
-from gumbelrace.solvers.field import LEADER, LOOKS
+from gumbelrace.solvers.field import EVALUATIONS, LEADER, LOOKS
 from gumbelrace.solvers.own import NOBODY
 from gumbelrace.solvers.race_separate import OwnLooks
 from gumbelrace.solvers.rules import implements
@@ -45,8 +46,7 @@ class Turn(NamedTuple):
 class OfClusters(NamedTuple):
     """The order in which members of large clusters are read, and what is needed to read small ones."""
 
-    fresh: Streams
-    fixed: Keyed
+    order: Streams
     desk: Desk
     turn: Turn
 
@@ -75,13 +75,13 @@ def race(rule: Any, gear: OwnGear, source: Source, desk: Desk, bits: Bits, arms:
 @implements(race, OwnWagers, makes=True)
 def _race(rule: Any, gear: OwnGear, source: Source, desk: Desk, bits: Bits, arms: int, turn: Turn) -> int:
     memo = desk.memo
-    starts, sizes = memo.starts[:arms], memo.sizes[:arms]
-    fresh = fresh_order(desk.ordering, desk.partition, starts, sizes)
-    fixed = fixed_order(desk.ordering, desk.partition, starts, sizes, turn.mention)
-    streams = OfClusters(fresh, fixed, desk, turn)
+    order = fresh_order(desk.ordering, desk.partition, memo.starts[:arms], memo.sizes[:arms])
+    streams = OfClusters(order, desk, turn)
     race_own(rule, gear, limited(source, arms), streams, bits, memo.sizes, memo.offsets, turn.favourite)
-    desk.tally[LOOKED] += gear.field.tally[LOOKS]
-    return gear.field.tally[LEADER]
+    tally, values_a_row = gear.field.tally, max(desk.site[COUNT], 1)  # a row of lines has many
+    desk.tally[LOOKED] += tally[LOOKS]
+    desk.tally[READ] += tally[EVALUATIONS] * values_a_row
+    return tally[LEADER]
 
 
 @implements(race, Scan)
@@ -94,16 +94,12 @@ def _no_race(
 
 @implements(take_own, OfClusters)
 def _take(streams: OfClusters, bits: Bits, arm: int, rows: NDArray[np.int64], count: int) -> None:
-    if streams.desk.ordering.fixed:
-        take_by_key(streams.fixed, arm, rows, count)
-    else:
-        take_from(streams.fresh, bits, arm, rows, count)
+    take_from(streams.order, bits, arm, rows, count)
 
 
 @implements(rewind_own, OfClusters)
 def _rewind(streams: OfClusters) -> None:
-    if not streams.desk.ordering.fixed:
-        rewind_all(streams.fresh)
+    rewind_all(streams.order)
 
 
 @implements(best_of_group, OfClusters)

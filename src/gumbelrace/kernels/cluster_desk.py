@@ -1,5 +1,6 @@
 """What a sweep over clusters needs: readers, working memory, rules, and words for faults."""
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -84,24 +85,35 @@ def rule_for(solver: Solver, size: int, sizes: NDArray[np.int64]) -> Any:
     return OwnWagers(1.0 / solver.promise.delta) if isinstance(solver, Betting) else Scan()
 
 
+class Counter:
+    """A number that threads add to."""
+
+    def __init__(self) -> None:
+        self.total, self._lock = 0, threading.Lock()
+
+    def add(self, count: int) -> None:
+        """Add to the total."""
+        with self._lock:
+            self.total += count
+
+
 class Workplace:
     """What one thread works on, and what it keeps from one sweep to the next."""
 
-    def __init__(self, pairs: Pairs, solver: Solver, keep: str, fixed: bool) -> None:
+    def __init__(self, pairs: Pairs, solver: Solver, keep: str) -> None:
         n, self.pairs, self.keep = pairs.size, pairs, keep
         limit = first_look(solver, n)
         # Its own cluster, the large ones, groups of small ones, and the empty one
         partition, arms = new_partition(n), n // (1 + limit) + limit + 2
-        ordering = new_ordering(n, arms, fixed, isinstance(solver, Betting))
         self.fetched = pairs.fetched(partition.members, new_store(n, STORES[keep]))
         self.desk = Desk(
             partition,
             _new_memo(n, arms),
             _new_batch(),
             new_sums(n, keep == "sums"),
-            ordering,
+            new_ordering(n, arms),
             self.fetched.site,
-            np.zeros(6, np.int64),
+            np.zeros(7, np.int64),
         )
         self.source = _source(self.fetched, pairs.limits, arms)
         self.lines = self.source._replace(reader=self.fetched.lines.address)

@@ -16,7 +16,7 @@ from gumbelrace.kernels.cluster_choice import Turn, choose, race
 from gumbelrace.kernels.cluster_partition import CLUSTERS, Partition, rearrange, set_aside, size_of
 from gumbelrace.kernels.cluster_sums import close_column
 from gumbelrace.kernels.cluster_sweep import Task
-from gumbelrace.kernels.cluster_whole import DONE, NONE, Desk, is_summed
+from gumbelrace.kernels.cluster_whole import DONE, NONE, READ, Desk, is_summed
 from gumbelrace.kernels.graph_sweep import gumbel
 from gumbelrace.population.base import CODE, FINE, Source, read
 from gumbelrace.population.pair_readers import COUNT, FIRST
@@ -92,6 +92,7 @@ def consider(
 def sum_of_sums(desk: Desk, larger: int, smaller: int) -> float:
     """Sum the values of all pairs between two segments, from the sums that are kept."""
     partition, sums, total = desk.partition, desk.sums, 0.0
+    desk.tally[READ] += size_of(partition, larger) * size_of(partition, smaller)
     column = sums.column[partition.ids[smaller]]
     for k in range(partition.starts[larger], partition.starts[larger + 1]):
         total += sums.table[partition.members[k], column]
@@ -121,6 +122,7 @@ def is_favoured(
 def sum_of_lines(lines: Source, desk: Desk, larger: int) -> float:
     """Sum all lines of a segment."""
     partition, batch, total = desk.partition, desk.batch, 0.0
+    desk.tally[READ] += size_of(partition, larger) * desk.site[COUNT]
     low, high = lines.low[0], lines.high[0]
     lines.low[0], lines.high[0] = low * desk.site[COUNT], high * desk.site[COUNT]
     first, stop = partition.starts[larger], partition.starts[larger + 1]

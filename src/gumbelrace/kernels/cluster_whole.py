@@ -12,7 +12,7 @@ from gumbelrace.population.base import CODE, FINE, Floats, Source, read
 from gumbelrace.population.pair_readers import MENTION
 
 # Entries of Desk.tally
-ALL, LOOKED, CHANGED, VISITED, WRONG, DONE = range(6)
+ALL, READ, LOOKED, CHANGED, VISITED, WRONG, DONE = range(7)
 # No segment: nothing is left out, or nothing was found.
 NONE = -1
 # Sums that differ by less than this share of their size are equal but for rounding.
@@ -107,14 +107,18 @@ def read_whole(desk: Desk, source: Source, least: int, most: int, i: int, left_o
     """Sum the values of mention `i` with each cluster of these sizes, many clusters at a time."""
     partition, memo, filled = desk.partition, desk.memo, 0
     for s in range(partition.counts[CLUSTERS]):
+        if not is_among(desk, s, least, most, i, left_out):
+            continue
+        start, size = partition.starts[s], others(desk, s, i)
+        desk.tally[READ] += size
         if is_summed(desk, s):
             memo.sums[s] = desk.sums.table[i, desk.sums.column[partition.ids[s]]]
-        elif is_among(desk, s, least, most, i, left_out):
-            memo.sums[s], start, size = 0.0, partition.starts[s], others(desk, s, i)
-            if size == 0:
-                close_empty(desk)
-            for k in range(start, start + size):
-                filled = queue(desk, source, filled, partition.members[k], s)
+            continue
+        memo.sums[s] = 0.0
+        if size == 0:
+            close_empty(desk)
+        for k in range(start, start + size):
+            filled = queue(desk, source, filled, partition.members[k], s)
     add_up(desk, source, filled)
 
 

@@ -8,6 +8,8 @@ its members, and an empty one, which adds nothing.
 
 import copy
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -18,17 +20,17 @@ from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import bits_of, check_generator
 from gumbelrace.kernels.annealing import Annealing, Constant, checked_temperature
 from gumbelrace.kernels.base import Info, Kernel
-from gumbelrace.kernels.cluster_desk import Workplace, checked_keep, checked_solver
+from gumbelrace.kernels.cluster_desk import Counter, Workplace, checked_keep, checked_solver
 from gumbelrace.kernels.cluster_merge import merge_some
 from gumbelrace.kernels.cluster_partition import CLUSTERS, UNPLACED
 from gumbelrace.kernels.cluster_sums import weight_of
 from gumbelrace.kernels.cluster_sweep import sweep
-from gumbelrace.kernels.cluster_whole import ALL, CHANGED, DONE, LOOKED, VISITED, WRONG
+from gumbelrace.kernels.cluster_whole import ALL, CHANGED, DONE, LOOKED, READ, VISITED, WRONG
 from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.kernels.scan import Scan, Systematic
+from gumbelrace.pool import Pool
 from gumbelrace.population.pairs import Pairs
 from gumbelrace.solvers.base import Solver, parts
-from gumbelrace.solvers.exact import Exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,19 +54,20 @@ class ClusterGibbs(Kernel[Labels]):
         partition.
     merges : bool
         After each sweep, try to merge clusters. This is part of a search: it does not leave p invariant.
-    same_order : bool, optional
-        Whether a mention reads the members of clusters in the same random order in every sweep, so that
-        races ask for the same pairs again, or in a new one. Default: with ``keep="pairs"``. An unlucky
-        order then stays unlucky; how often a choice is wrong is the same.
 
     Notes
     -----
+    A race reads the members of each cluster in a random order of its own, from the chain's generator: no
+    choice shares it with another. So a race that keeps pairs does not ask for the same ones again, and
+    computes most of them in the end.
+
     A race does not read all of a cluster, and so may overlook a factor of -inf; `Exact` never does.
 
     The state's labels are numbers of clusters, or -1 for mentions that are in none yet and have no factors;
-    they enter when they are first visited. A step's `evaluations` are the factors computed in it, `rewards`
-    those of an exact sweep without merges, n(n-1) once all mentions are placed. What is kept belongs to a
-    thread: each chain of a run keeps its own, and a run that goes on from a checkpoint computes it again.
+    they enter when they are first visited. A step's `evaluations` are the factors that its choices read,
+    computed or kept; `rewards` those of an exact sweep without merges, n(n-1) once all mentions are placed.
+    What is kept belongs to a thread, and changes nothing of a chain but its speed: each chain of a run
+    keeps its own, and a run that goes on from a checkpoint computes it again.
 
     Examples
     --------
@@ -88,8 +91,8 @@ class ClusterGibbs(Kernel[Labels]):
     scan: Scan = field(default_factory=Systematic)
     annealing: Annealing = field(default_factory=Constant)
     merges: bool = False
-    same_order: bool | None = None
     _local: threading.local = field(init=False, repr=False, default_factory=threading.local)
+    _computed: Counter = field(init=False, repr=False, default_factory=Counter)
 
     tuning: ClassVar[frozenset[str]] = frozenset({"sweep"})
 
@@ -107,8 +110,14 @@ class ClusterGibbs(Kernel[Labels]):
         """Return the same kernel with another solver; what is kept is not shared."""
         other = copy.copy(self)
         object.__setattr__(other, "_local", threading.local())
+        object.__setattr__(other, "_computed", Counter())
         other._use(solver)
         return other
+
+    @property
+    def computed(self) -> int:
+        """Factors computed so far, in all threads; those that are kept, once for each thread."""
+        return self._computed.total
 
     def start(self, rng: np.random.Generator, placed: bool = True) -> Labels:
         """Give every mention a cluster of its own, or none: they enter one by one in the first sweep."""
@@ -118,50 +127,52 @@ class ClusterGibbs(Kernel[Labels]):
 
     def step(self, rng: np.random.Generator, state: Labels) -> tuple[Labels, Info]:
         """Make one sweep: n mentions choose their clusters."""
-        labels, place = self._sweep(rng, state)
-        tally = place.desk.tally
+        labels, tally = self._sweep(rng, state)
         acceptance = float(tally[CHANGED] / tally[VISITED])
-        info = Info(int(place.fetched.made[0]), int(tally[ALL]), int(tally[LOOKED]), acceptance)
+        info = Info(int(tally[READ]), int(tally[ALL]), int(tally[LOOKED]), acceptance)
         return Labels(labels, state.sweep + 1), info
 
     def audit(self, rng: np.random.Generator, state: Labels) -> tuple[int, int]:
         """Make a sweep, choosing exactly as well; return how many were wrong, and how many were made."""
-        _, place = self._sweep(rng, state, audited=True)
-        return int(place.desk.tally[WRONG]), int(place.desk.tally[VISITED])
+        _, tally = self._sweep(rng, state, audited=True)
+        return int(tally[WRONG]), int(tally[VISITED])
 
     def log_weight(self, state: Labels) -> tuple[float, int]:
         """Give log p of a state up to a constant, read exactly, and the factors computed for it."""
-        place, total = self._workplace(), 0.0
-        place.begin(self._checked_labels(state.labels))
-        mentions = np.arange(self.pairs.size)
-        for some in parts(len(mentions), place.first_part()):
-            total += weight_of(place.source, place.desk, mentions[some])
-            place.check()
-        place.end()
-        return total, int(place.fetched.made[0])
+        labels, total, mentions = self._checked_labels(state.labels), 0.0, np.arange(self.pairs.size)
+        with self._workplace() as place:
+            place.begin(labels)
+            for some in parts(len(mentions), place.first_part()):
+                total += weight_of(place.source, place.desk, mentions[some])
+                place.check()
+            place.end()
+            return total, int(place.fetched.made[0])
 
     def _sweep(
         self, rng: np.random.Generator, state: Labels, audited: bool = False
-    ) -> tuple[NDArray[Any], Workplace]:
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         before = self._checked_labels(state.labels)
         temperature = checked_temperature(float(self.annealing(state.sweep)))
         order = self.scan.order(check_generator(rng), len(before))
-        place = self._workplace()
-        place.task = place.task._replace(temperature=temperature, audited=audited)
-        with rng.bit_generator.lock:
+        with self._workplace() as place, rng.bit_generator.lock:
+            place.task = place.task._replace(temperature=temperature, audited=audited)
             place.begin(before)
             self._visit(place, rng, order)
             if self.merges:
                 self._merge(place, rng)
-        return place.end().astype(before.dtype), place
+            return place.end().astype(before.dtype), place.desk.tally.copy()
 
-    def _workplace(self) -> Workplace:
-        if not hasattr(self._local, "place"):
-            same = self.keep == "pairs" if self.same_order is None else self.same_order
-            same = same and not isinstance(self.solver, Exact)  # which reads all, in whatever order
-            self._local.place = Workplace(self.pairs, self.solver, self.keep, same)
-        place: Workplace = self._local.place
-        return place
+    @contextmanager
+    def _workplace(self) -> Iterator[Workplace]:
+        """Lend this thread's workplace, and count what is computed there."""
+        if not hasattr(self._local, "places"):
+            self._local.places = Pool(lambda: Workplace(self.pairs, self.solver, self.keep))
+        places: Pool[Workplace] = self._local.places
+        with places.lend() as place:
+            try:
+                yield place
+            finally:
+                self._computed.add(int(place.fetched.made[0]))
 
     def _visit(self, place: Workplace, rng: np.random.Generator, order: NDArray[np.int64]) -> None:
         for some in parts(len(order), place.first_part()):

@@ -104,7 +104,8 @@ class CompiledChoice:
         pair, every = self._pair.population, self._all.population
         sources = pair.source(solver.needs_range), every.source(solver.needs_range)
         streams = pair.rows.stream(), every.rows.stream()
-        with sources[0] as of_pair, sources[1] as of_all, streams[0] as first, streams[1] as second:
+        # Sources raise what went wrong as they close; streams must hear of it, not to be lent again.
+        with streams[0] as first, streams[1] as second, sources[0] as of_pair, sources[1] as of_all:
             benches = _bench(self._pair, solver, of_pair, first), _bench(self._all, solver, of_all, second)
             with rng.bit_generator.lock:
                 made = choose(

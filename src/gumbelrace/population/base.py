@@ -203,6 +203,11 @@ class Population(ABC):
         """
         raise InvalidArgument(f"{type(self).__name__} takes no control variate; use factors or compiled")
 
+    @property
+    def owned(self) -> dict[str, Any]:
+        """What the rewards follow from, in whatever order rows are read; checkpoints compare it."""
+        return {}
+
     @abstractmethod
     def _entry(self) -> tuple[int, int]:
         """Addresses of the reader and of its context."""

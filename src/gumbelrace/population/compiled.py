@@ -97,6 +97,11 @@ class Compiled(SharedPopulation):
         """Range as given."""
         return self._range
 
+    @property
+    def owned(self) -> dict[str, Any]:
+        """The function and its data."""
+        return {"log_factor": self._log_factor, "data": self._data}
+
     def minus(self, control: ControlVariate) -> "Compiled":
         """Return the residuals, with the same sums. See `Population.minus`."""
         if self.known is not None:

@@ -84,6 +84,11 @@ class Factors(SharedPopulation):
         """Range as given."""
         return self._range
 
+    @property
+    def owned(self) -> dict[str, Any]:
+        """The function."""
+        return {"log_factors": self._log_factors}
+
     def minus(self, control: ControlVariate) -> "Factors":
         """Return the residuals, with the same sums. See `Population.minus`."""
         if self.known is not None:

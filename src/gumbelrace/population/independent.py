@@ -60,13 +60,18 @@ class Independent(Population):
 
     def __init__(self, log_factors: LogFactors, sizes: NDArray[np.int64], given: Range | None) -> None:
         super().__init__(sizes)
-        self._range = given
+        self._range, self._log_factors = given, log_factors
         self._callback = Callback(lambda index, arms: _column(log_factors(index, int(arms[0]))))
 
     @property
     def reward_range(self) -> Range | None:
         """Range as given."""
         return self._range
+
+    @property
+    def owned(self) -> dict[str, Any]:
+        """The function, and the arms' numbers of rewards."""
+        return {"log_factors": self._log_factors, "sizes": self.sizes}
 
     def _entry(self) -> tuple[int, int]:
         return self._callback.address, 0

@@ -101,6 +101,11 @@ class Pairs:
         self._log_factor, self._data = log_factor, data
 
     @property
+    def owned(self) -> dict[str, Any]:
+        """The function and its data."""
+        return {"log_factor": self._log_factor, "data": self._data}
+
+    @property
     def largest(self) -> float:
         """The largest value with which all sums stay exact."""
         return LARGEST_SUM / self.size

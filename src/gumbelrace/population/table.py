@@ -137,6 +137,11 @@ class Table(_Array):
         return self._range
 
     @property
+    def owned(self) -> dict[str, Any]:
+        """The rewards as given."""
+        return {"rewards": self._as_given(np.arange(self.size))}
+
+    @property
     def assumption(self) -> str | None:
         """That the rows lie in random order, if the caller said so and it matters."""
         return IN_RANDOM_ORDER if self.shares_order and self._taken_as_shuffled else None
@@ -171,12 +176,16 @@ class Table(_Array):
         if self.known is not None:
             raise InvalidArgument("the population has a control variate already")
         check_fit(control, self.size, self.arms)
-        place = np.argsort(self._names)
         raced = np.arange(self.size) if control.always is None else control.always.raced
-        left = self._rewards[:, place[raced]].T - control.values(raced, np.arange(self.arms))
+        left = self._as_given(raced) - control.values(raced, np.arange(self.arms))
         residuals = Table(left, self._taken_as_shuffled, raced=raced)
-        residuals.known = known(control, lambda rows: self._rewards[:, place[rows]].T)
+        residuals.known = known(control, self._as_given)
         return residuals
+
+    def _as_given(self, rows: Indices) -> NDArray[Any]:
+        """Give some of the caller's rows, of all arms."""
+        with ORDERING:
+            return self._rewards[:, np.argsort(self._names)[rows]].T
 
     def _shuffle(self, rng: np.random.Generator) -> None:
         order = rng.permutation(self.size)
@@ -220,6 +229,11 @@ class MappedTable(_Array):
     def knows_range(self) -> bool:
         """A range can always be computed."""
         return True
+
+    @property
+    def owned(self) -> dict[str, Any]:
+        """The rewards in the file."""
+        return {"rewards": self._rewards.T}
 
     @property
     def assumption(self) -> str | None:

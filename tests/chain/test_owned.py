@@ -1,0 +1,178 @@
+"""What a kernel owns: every place in which data may lie is seen, and a change in it is named."""
+
+import functools
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import pytest
+import scipy.sparse
+from tests.chain.kernels import Choice, Point, Raced
+from tests.common import seeded
+
+import gumbelrace as gr
+from gumbelrace.chain import owned
+from gumbelrace.chain.owned import fingerprints
+from gumbelrace.errors import CheckpointMismatch, InvalidArgument
+from gumbelrace.kernels.base import Info, Kernel
+
+GLOBAL = np.arange(5.0)
+OTHER = np.ones(3)  # used by nobody
+
+
+@dataclass(frozen=True)
+class Holder(Kernel):
+    held: Any
+    made: Any = field(init=False, default_factory=lambda: seeded().random(3))
+
+    def step(self, rng, state):
+        return Point(float(rng.normal())), Info(0, 0, 0, 1.0)
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+class Plain:
+    def __init__(self, values):
+        self.values = values
+
+    @functools.cached_property
+    def kept(self):
+        return seeded().random(3)
+
+    def method(self, x):
+        return self.values @ x
+
+
+@numba.njit
+def log_factor(i, j, x, scale):
+    return scale * x[i] * x[j]
+
+
+def uses_a_global(x):
+    return (lambda: GLOBAL @ x)()
+
+
+def closure(values):
+    return lambda x: values @ x
+
+
+def with_default(values):
+    def function(x, values=values):
+        return values @ x
+
+    return function
+
+
+def frozen(values):
+    @numba.njit
+    def function(x):
+        return values[x]
+
+    return function
+
+
+PLACES = {
+    "held": lambda y: y,
+    "held[1]": lambda y: (1, y),
+    "held['y']": lambda y: {"y": y},
+    "held.right": lambda y: Pair(None, y),
+    "held.values": lambda y: Plain(y),
+    "held.scale": lambda y: gr.RandomWalk(y),
+    "held.data[0]": lambda y: gr.pairs(log_factor, (y, 2.0), 5),
+    "held.data": lambda y: scipy.sparse.csr_matrix(np.diag(y)),
+    "held.rewards": lambda y: gr.table(y[:, None]),
+    "held.log_factors.values": lambda y: gr.factors(closure(y), size=5, arms=1),
+}
+FUNCTIONS = {
+    "closure": closure,
+    "default": with_default,
+    "method": lambda y: Plain(y).method,
+    "partial": lambda y: functools.partial(np.dot, y),
+    "numba": frozen,
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_data_are_seen_and_named(name):
+    y, other = np.arange(1.0, 6.0), np.array([1.0, 2.0, 3.0, 4.5, 5.0])
+    found, same, changed = (fingerprints(Holder(PLACES[name](values))) for values in (y, y.copy(), other))
+    assert found == same
+    assert owned.differing(found, changed) == name
+    assert not any("made" in held for held in found)
+
+
+@pytest.mark.parametrize("make", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_data_of_functions_are_seen(make):
+    y, other = np.arange(1.0, 6.0), np.array([1.0, 2.0, 3.0, 4.5, 5.0])
+    found, same, changed = (fingerprints(Holder(make(values))) for values in (y, y.copy(), other))
+    assert found == same != changed
+
+
+def test_numbers_beside_arrays_count():
+    one, other = (fingerprints(Holder(gr.pairs(log_factor, (OTHER, s), 3))) for s in (1.0, 2.0))
+    assert owned.differing(one, other) == "held.data[1]"
+
+
+def test_global_variables_are_those_that_are_used(monkeypatch):
+    before = fingerprints(Holder(uses_a_global))
+    assert list(before) == ["held.GLOBAL"]
+    monkeypatch.setitem(globals(), "GLOBAL", np.arange(1.0, 6.0))
+    assert fingerprints(Holder(uses_a_global)) != before
+
+
+def test_what_a_chain_keeps_for_later_is_no_data():
+    plain = Plain(OTHER)
+    before = fingerprints(Holder(plain))
+    assert plain.kept.size == 3
+    assert fingerprints(Holder(plain)) == before
+    assert fingerprints(Holder(seeded())) == {}
+
+
+@pytest.mark.parametrize("columns", [1, 2, 8])
+def test_of_large_arrays_a_sample_from_everywhere_counts(columns):
+    """Values of one column, or the last one, or the form; every 100th row of a million entries."""
+    large = np.zeros((2**20 // columns, columns), np.float32)
+    before = fingerprints(Holder(large))
+    for place in (np.s_[::100, columns - 1], np.s_[-1, -1], np.s_[0, 0]):
+        changed = large.copy()
+        changed[place] = 1.0
+        assert fingerprints(Holder(changed)) != before
+    assert fingerprints(Holder(large.T.copy())) != before or columns == 2**20
+    assert fingerprints(Holder(np.asfortranarray(large))) == before
+
+
+def test_what_refers_to_itself_has_an_end():
+    endless = [OTHER]
+    endless.append(endless)
+    assert list(fingerprints(Holder(endless))) == ["held[0]"]
+
+
+def raced(rewards, path, **options):
+    kernel = Raced(population=gr.table(rewards))
+    return gr.run(kernel, Choice(0), 20, seeded(1), checkpoint=path, progress=False, **options)
+
+
+def test_a_checkpoint_of_other_data_is_refused(tmp_path):
+    rewards = seeded(3).normal(0.0, 0.02, size=(500, 2))
+    raced(rewards, tmp_path)
+    raced(rewards.copy(), tmp_path)
+    rewards[250, 1] += 1e-9
+    with pytest.raises(
+        CheckpointMismatch, match=r"data of the kernel \(population.rewards\) are not those"
+    ):
+        raced(rewards, tmp_path)
+
+
+def test_a_tag_says_what_cannot_be_seen(tmp_path):
+    rewards = seeded(3).normal(0.0, 0.02, size=(500, 2))
+    raced(rewards, tmp_path, tag="May")
+    raced(rewards, tmp_path, tag="May")
+    for tag in ("June", None):
+        with pytest.raises(CheckpointMismatch, match="tag was 'May'"):
+            raced(rewards, tmp_path, tag=tag)
+    with pytest.raises(InvalidArgument, match="tag"):
+        raced(rewards, tmp_path, tag=5)
