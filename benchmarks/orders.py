@@ -2,11 +2,11 @@
 
     python benchmarks/orders.py [--quick] [--only rows reshuffling]
 
-`rows`: nanoseconds to find the next row of an order, for draws that read 1,024 rows each and leave everything
-as it was. A stored order is the cheapest, but draws that share it share its luck. A Fisher-Yates shuffle
-needs two arrays of N numbers, which are out of the cache where N is large; a key needs nothing.
+`rows`: nanoseconds to find the next row of an order, for draws that read 1,024 rows each and leave
+everything as it was. A stored order is the cheapest, but draws that share it share its luck. A Fisher-Yates
+shuffle needs two arrays of N numbers, which are out of the cache where N is large; a key needs nothing.
 
-`reshuffling`: what it costs to give each draw from a table an order of its own, over a draw that shares one.
+`reshuffling`: what it costs to give each draw from a table an order of its own.
 """
 
 import time

@@ -3,10 +3,10 @@
     python benchmarks/promises.py [--quick] [--only audit given_order]
 
 `audit`: every solver that says "proved" decides on more than twenty kinds of hostile populations, of
-D = 2, 10, 100 arms and N = 1,000, 16,384, 100,000 rows. All sums of a population are tied. Half of the draws
-are audited draws with Gumbel noise; in the other half the winner is decided by a hair, which goes to a
-random arm: then a solver errs as often as it can. Rows are read in an order that a draw has for itself
-(`fresh`: a compiled population), or that 25 to 1,000 draws share (`shared`: tables, a new one each time).
+D = 2, 10, 100 arms and N = 1,000, 16,384, 100,000 rows. All sums of a population are tied. Half of the
+draws are audited draws with Gumbel noise; in the other half the winner is decided by a hair, which goes to
+a random arm: then a solver errs as often as it can. Rows are read in an order that a draw has for itself
+(`fresh`: a compiled population), or that a twentieth of the draws share (`shared`: tables).
 
 The p-value is the probability of so many errors or more if each draw errs with probability δ: binomial for
 fresh orders; for shared ones a t-test over the orders. The smallest p-value of all is to be compared with
