@@ -14,7 +14,6 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core.dispatcher import Dispatcher
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.control_variates.outliers import farthest
@@ -22,9 +21,11 @@ from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import part, users
 from gumbelrace.population.base import checked_count
 from gumbelrace.population.control import Always, ControlVariate
+from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, try_out
 
 Floats = NDArray[np.float64]
 
+FORM = "terms(n, centre, direction, *data)"
 # Residuals are differences of numbers of the size of log factors: their range allows for rounding, by this
 # share of the largest terms.
 ROUNDING = 1e-12
@@ -135,7 +136,7 @@ def parameter_taylor(
     data : tuple
         Arrays and numbers that it takes.
     size : int
-        Number of rows N.
+        Number of rows N. That the data suffice is checked once, at the last row.
     centre : array_like of shape (d,)
         The point of expansion, usually the mode.
     order : int
@@ -161,10 +162,12 @@ def parameter_taylor(
     >>> gr.Betting().best(likelihood([mode, mode + 0.01]), None, rng)
     Outcome(arm=0, evaluations=0, looks=0, exhausted=False)
     """
-    if not isinstance(terms, Dispatcher) or not isinstance(data, tuple):
-        raise InvalidArgument("terms must be decorated with @numba.njit, and data be a tuple, as in (x, y)")
+    checked_dispatcher(terms, "terms")
+    checked_data(data, "(x, y)")
     point, order = checked_centre(centre, order)
     size = checked_count(size, "size")
+    first = {"n": size - 1, "centre": point, "direction": np.ones_like(point)}
+    try_out(Call(users(terms), FORM, first, data), numbers=3)
     rest, always, most = split_rows(remainder, outliers, size)
     value, gradient, hessian, largest = _sums(terms, data, point, rest, order)
     scale = np.eye(len(point)) if metric is None else np.ascontiguousarray(metric, np.float64)
