@@ -60,8 +60,8 @@ def best(
         population = scores.population(rng, shuffled)
         solver = Exact() if exact else default_solver(population, delta)
         found = winner(population, solver, rng)
-        tied = level(population, found.arm) if found.tied else []
-    result = report(population, found.arm, promised(population, solver, shuffled)) | {"tied": tied}
+        result = report(population, found.arm, promised(population, solver, shuffled))
+        result["tied"] = level(population, found.arm) if found.tied else []
     print(json.dumps(result) if as_json else described(result, population, file))
 
 
@@ -76,8 +76,9 @@ def winner(population: Runs, solver: Solver, rng: np.random.Generator) -> Outcom
 
 def level(population: Runs, arm: int) -> list[str | int]:
     """Name all columns that have the same sum as the best, up to rounding; the file is read again."""
-    sums = population.totals()
-    return [name for name, total in zip(population.scores.names, sums, strict=True) if is_tie(sums[arm], total)]
+    sums, names = population.totals(), population.scores.names
+    same = is_tie.py_func(sums[arm], sums)  # type: ignore[attr-defined]
+    return [names[column] for column in np.flatnonzero(same & (sums > -np.inf))]
 
 
 def promised(population: Runs, solver: Solver, shuffled: bool) -> Promise:

@@ -147,7 +147,7 @@ class Runs(Factors):
             raise InvalidReward(f"a column has {ROUNDED}")
         block = block.astype(np.float64, copy=False)
         with np.errstate(all="ignore"):
-            sums = np.ones(length) @ block.reshape(len(index), length, len(arms))
+            sums: Floats = np.ones(length) @ block.reshape(len(index), length, len(arms))
         if scores.lowest:
             np.negative(sums, out=sums)
         if scores.allowed.given or not (sums < np.inf).all():

@@ -19,6 +19,7 @@ from gumbelrace.control_variates.cells import quantile_cells
 from gumbelrace.control_variates.outliers import farthest
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import part
+from gumbelrace.population.arrays import floats
 from gumbelrace.population.control import Always, ControlVariate
 
 Floats = NDArray[np.float64]
@@ -167,7 +168,7 @@ def data_taylor(
 
 def _checked_values(values: ArrayLike) -> Floats:
     """Give the values as (N, S, k), S = 1 if all arms share them."""
-    data = np.asarray(values, np.float64)
+    data = floats(values, "values")
     if data.ndim not in (2, 3) or data.size == 0:
         raise ShapeMismatch(f"values have shape {data.shape}; it must be (N, k), or (N, D, k)")
     if not np.isfinite(data).all():

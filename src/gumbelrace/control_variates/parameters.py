@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from gumbelrace.control_variates.outliers import farthest
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import part, users
+from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import checked_count
 from gumbelrace.population.control import Always, ControlVariate
 from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, try_out
@@ -189,7 +190,7 @@ def parameter_taylor(
 
 def checked_centre(centre: ArrayLike, order: int) -> tuple[Floats, int]:
     """Check the point of expansion and the order."""
-    point = np.array(centre, np.float64)
+    point = np.array(floats(centre, "centre"))
     if point.ndim != 1 or not np.isfinite(point).all():
         raise InvalidArgument("centre must be an array of finite numbers, one for each parameter")
     if order not in (1, 2):
@@ -206,7 +207,7 @@ def split_rows(
     every = np.arange(size)
     if remainder is None:
         return every, None, None
-    bounds = np.asarray(remainder, np.float64)
+    bounds = floats(remainder, "remainder")
     if bounds.shape not in ((), (size,)) or not (bounds >= 0.0).all():
         raise InvalidArgument(f"remainder must be a number or an array of shape ({size},), not negative")
     always = farthest(bounds, outliers) if bounds.ndim else None

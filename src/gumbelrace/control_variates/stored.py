@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike
 
 from gumbelrace.control_variates.parameters import ROUNDING, ParameterTaylor, checked_centre, split_rows
 from gumbelrace.errors import ShapeMismatch
+from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import checked_count
 
 
@@ -33,7 +34,8 @@ def stored_taylor(
     """
     point, order = checked_centre(centre, 1 if hessians is None else 2)
     derivatives = tuple(
-        np.asarray(part, np.float64, order="C") for part in (values, gradients, hessians)[: order + 1]
+        np.asarray(floats(part, "derivatives"), order="C")
+        for part in (values, gradients, hessians)[: order + 1]
     )
     size, d = checked_count(derivatives[0].size, "size"), len(point)
     for k, part in enumerate(derivatives):

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.kernels.pseudopriors import NormalPseudoprior
+from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import Floats
 
 
@@ -129,7 +130,7 @@ class Autoregressive:
 
 def checked_scale(scale: ArrayLike) -> Floats:
     """Return a scale as a read-only array, or say what is wrong with it."""
-    checked = np.array(scale, np.float64)
+    checked = np.array(floats(scale, "scale"))
     if checked.ndim > 2 or checked.shape != checked.shape[::-1]:
         raise ShapeMismatch(f"scale has shape {checked.shape}; it must be a number, (d,) or (d, d)")
     if not np.isfinite(checked).all() or (checked.ndim < 2 and (checked <= 0.0).any()):

@@ -23,7 +23,7 @@ def real_array(given: Any, name: str) -> NDArray[Any]:
     """
     check_unmasked(given, name)
     try:
-        array = np.asanyarray(given)
+        array: NDArray[Any] = np.asanyarray(given)
     except ValueError as error:
         raise ShapeMismatch(f"{name} is ragged: all of its rows must have the same length") from error
     if array.dtype.kind not in "fiub":
@@ -48,7 +48,9 @@ def check_unmasked(given: Any, name: str) -> None:
         )
 
 
-ROUNDED = "whole numbers of 2^53 and more, which would be rounded; subtract a constant from all of them first"
+ROUNDED = (
+    "whole numbers of 2^53 and more, which would be rounded; subtract a constant from all of them first"
+)
 
 
 def would_round(array: NDArray[Any]) -> bool:

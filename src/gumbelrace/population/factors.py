@@ -1,7 +1,8 @@
 """Rewards computed by a user's NumPy function, many rows and arms at a time."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -119,7 +120,8 @@ class Factors(SharedPopulation):
         super()._raise(code, row, arm, low, high)
 
 
-class Residuals(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Residuals:
     """log_factors - control; if some rows are left out, the index is a position in `raced`."""
 
     log_factors: LogFactors

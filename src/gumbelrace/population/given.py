@@ -19,7 +19,7 @@ def as_population(given: Any) -> Population:
         return given
     if callable(given):
         raise InvalidArgument(
-            f"the population is a {type(given).__name__}; write gumbelrace.factors(function, size=N, arms=D), "
-            "or likelihood(points)"
+            f"the population is a {type(given).__name__}; write likelihood(points), or "
+            "gumbelrace.factors(function, size=N, arms=D)"
         )
     return table(given)

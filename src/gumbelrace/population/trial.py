@@ -1,7 +1,7 @@
 """A user's numba function is tried out before it is raced on: what it gives, and whether its data suffice.
 
-Compiled code stores whatever it is given and checks no index. So numba says once what type a function gives,
-and Python runs it once, as plain Python, at the last row and arm, where an index that is too large shows.
+Compiled code stores whatever it is given and checks no index. So numba says once what type a function
+gives, and it runs once as plain Python, at the last row and arm, where an index that is too large shows.
 """
 
 import functools
@@ -60,7 +60,7 @@ def try_out(call: Call, numbers: int = 1) -> None:
     """Refuse a function that gives anything but real numbers, so many, or that reads beyond its data."""
     tried = _record(call.function, tuple(map(_likeness, call.arguments)))
     if not tried:
-        _check_result(call, numbers)
+        check_result(call, numbers)
         _check_indices(call)
         tried.append(True)
 
@@ -106,7 +106,8 @@ def explained(form: str, data: tuple[Any, ...]) -> Iterator[None]:
         ) from error
 
 
-def _check_result(call: Call, numbers: int) -> None:
+def check_result(call: Call, numbers: int = 1) -> None:
+    """Refuse a function that gives anything but real numbers, so many."""
     with explained(call.form, call.data):
         result = _result_type(call)
     results = result.types if numbers > 1 and isinstance(result, types.BaseTuple) else [result]
@@ -121,7 +122,9 @@ def _result_type(call: Call) -> Any:
     context = cpu_target.typing_context
     context.refresh()
     kinds = pack(call.arguments).type.types
-    return types.unliteral(context.resolve_function_type(numba.typeof(call.function), kinds, {}).return_type)
+    return types.unliteral(
+        context.resolve_function_type(numba.typeof(call.function), kinds, {}).return_type
+    )
 
 
 def _described(kind: Any) -> str:

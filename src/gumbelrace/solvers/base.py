@@ -169,7 +169,7 @@ def parts(draws: int, count: int = 1) -> Iterator[slice]:
 
 def checked_delta(delta: Any) -> float:
     """Return `delta` as a float if it is a probability strictly between 0 and 1."""
-    if not (isinstance(delta, Real) and 0.0 < delta < 1.0):
+    if not (isinstance(delta, Real) and 0.0 < float(delta) < 1.0):
         raise InvalidArgument(f"delta is {delta!r}; it must lie strictly between 0 and 1")
     return float(delta)
 
