@@ -72,7 +72,9 @@ class Candidate:
 
     def __post_init__(self) -> None:
         if not isinstance(self.kernel, Kernel):
-            raise InvalidArgument(f"kernel is {self.kernel!r}; give a kernel, such as Metropolis(...)")
+            raise InvalidArgument(
+                f"kernel is a {type(self.kernel).__name__}; give a kernel, as Metropolis(...)"
+            )
         check_part(self.pseudoprior, "pseudoprior", "sample", "NormalPseudoprior(mean, covariance)")
         check_function(self.log_prior, "log_prior", "log_prior(x)")
         check_log_prior(self.log_prior)
@@ -194,8 +196,8 @@ class CarlinChib(Kernel[ModelChoice]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "models", checked_models(self.models))
-        check_target(self.likelihood, None, self.solver)
         checked_count(len(self.models), "the number of models")
+        check_target(self.likelihood, None, self.solver)
         checked_count(self.adapt_for, "adapt_for", least=0)
         if self.guard is not None and not 0.0 < self.guard < 1.0:
             raise InvalidArgument(f"guard is {self.guard}; it must lie strictly between 0 and 1")

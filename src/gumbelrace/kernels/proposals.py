@@ -115,6 +115,8 @@ class Autoregressive:
     correlation: float = 0.5
 
     def __post_init__(self) -> None:
+        if not isinstance(self.law, NormalPseudoprior):
+            raise InvalidArgument(f"law is {self.law!r}; give NormalPseudoprior(mean, covariance)")
         if not 0.0 <= self.correlation < 1.0:
             raise InvalidArgument(f"correlation is {self.correlation}; it must lie in [0, 1)")
 

@@ -44,7 +44,7 @@ def check_unmasked(given: Any, name: str) -> None:
     """Refuse an array of which something is masked: arithmetic on its data would read that."""
     if np.ma.is_masked(given):
         raise InvalidArgument(
-            f"{name} has masked entries; leave their rows out, or fill them: {name}.filled(number)"
+            f"{name} has masked entries; leave their rows out, or fill them by .filled(number)"
         )
 
 

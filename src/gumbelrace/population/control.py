@@ -41,6 +41,10 @@ class Always:
     size: int
 
     def __post_init__(self) -> None:
+        rows = np.asarray(self.rows)
+        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+            raise InvalidArgument("rows that are always read must be a sequence of integers")
+        object.__setattr__(self, "rows", rows.astype(np.int64, copy=False))
         if len(self.rows) == 0 or np.any(np.diff(self.rows) <= 0):
             raise InvalidArgument("rows that are always read must be at least one, and increasing")
         if self.rows[0] < 0 or self.rows[-1] >= self.size:
@@ -100,6 +104,7 @@ class ControlVariate:
 
     def __post_init__(self) -> None:
         checked_dispatcher(self.function, "function")
+        object.__setattr__(self, "sums", floats(self.sums, "sums"))
 
     def values(self, index: Indices, arms: Indices) -> Floats:
         """Give h for rows and arms, of shape (len(index), len(arms))."""
@@ -109,6 +114,10 @@ class ControlVariate:
 
 def check_fit(control: ControlVariate, size: int, arms: int) -> None:
     """Check that a control variate is one of a population with that many rows and arms."""
+    if not isinstance(control, ControlVariate):
+        raise InvalidArgument(
+            f"control is a {type(control).__name__}; give a ControlVariate, such as taylor.at(points)"
+        )
     if control.sums.shape != (arms,):
         raise ShapeMismatch(
             f"the control variate has sums of shape {control.sums.shape}; the population has {arms} arms"

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.population.arrays import floats, real_array
+from gumbelrace.population.arrays import check_unmasked, floats
 from gumbelrace.population.base import FAILED, Floats, Population, Range, checked_range
 from gumbelrace.population.callback import Callback
 from gumbelrace.shuffle import LARGEST
@@ -46,7 +46,8 @@ def independent(
     """
     if not callable(log_factors):
         raise InvalidArgument("log_factors is not callable; give a function log_factors(index, arm)")
-    counts = real_array(sizes, "sizes")
+    check_unmasked(sizes, "sizes")
+    counts = np.asarray(sizes)
     if counts.ndim != 1 or len(counts) == 0 or counts.dtype.kind not in "iu":
         raise ShapeMismatch("sizes must be a sequence of integers, one for each arm")
     if counts.min() < 0 or counts.max() > LARGEST:

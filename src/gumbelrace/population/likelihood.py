@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import part, users
+from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import Floats, checked_count, checked_range
 from gumbelrace.population.compiled import Compiled
 from gumbelrace.population.control import ControlVariate
@@ -44,6 +45,8 @@ class Likelihood:
         """Return the same likelihood, read as residuals of a control variate."""
         if self.control is not None:
             raise InvalidArgument("the likelihood has a control variate already")
+        if not hasattr(control, "at"):
+            raise InvalidArgument(f"control is a {type(control).__name__}; give parameter_taylor(...)")
         return Likelihood(self.log_factor, self.data, self.rows, None, control)
 
     def __call__(self, points: ArrayLike) -> Compiled:
@@ -52,7 +55,7 @@ class Likelihood:
 
     def bound(self, points: ArrayLike) -> tuple[Compiled, ControlVariate | None]:
         """Give the population, and the control variate that is in it."""
-        checked = np.asarray(points, np.float64, order="C")
+        checked = np.asarray(floats(points, "points"), order="C")
         if checked.ndim == 0 or len(checked) == 0:
             raise ShapeMismatch("points must be an array of at least one point, one in each row")
         arms = len(checked)
