@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.jit import check_generator
 from gumbelrace.population.base import Floats, Population, checked_count
+from gumbelrace.population.given import as_population
 from gumbelrace.sample import batches, checked_prior, gumbels, share_read
-from gumbelrace.solvers.base import Promise, Solver
+from gumbelrace.solvers.base import Promise, Solver, checked_solver
 from gumbelrace.solvers.exact import totals
 from gumbelrace.solvers.results import Results
 
@@ -66,7 +67,7 @@ class Audit:
 
 
 def audit(
-    population: Population,
+    population: Population | ArrayLike,
     solver: Solver,
     draws: int = 1000,
     *,
@@ -81,8 +82,8 @@ def audit(
 
     Parameters
     ----------
-    population : Population
-        The log factors.
+    population : Population, or array_like of shape (N, D)
+        The log factors; an array is taken as a `table`.
     solver : Solver
         The solver to check.
     draws : int
@@ -110,21 +111,21 @@ def audit(
     >>> gr.audit(gr.table(rewards), gr.Betting(), rng=rng).broken
     False
     """
-    rng = check_generator(rng)
+    rng, rewards, solver = check_generator(rng), as_population(population), checked_solver(solver)
     if not 0.0 < confidence < 1.0:
         raise InvalidArgument(f"confidence is {confidence}; it must lie strictly between 0 and 1")
     count = checked_count(draws, "draws")
-    population.draw_order(rng)
-    prior, exact = checked_prior(log_prior, population.arms), totals(population)
-    errors, evaluations = 0, population.read_before
-    for shuffled, part in batches(population, count, reshuffle_every, rng):
+    rewards.draw_order(rng)
+    prior, exact = checked_prior(log_prior, rewards.arms), totals(rewards)
+    errors, evaluations = 0, rewards.read_before
+    for shuffled, part in batches(rewards, count, reshuffle_every, rng):
         offsets = gumbels(prior, part, rng)
         found = solver.best_each(shuffled, offsets, rng)
         errors += wrong(found.arms, exact + offsets)
         evaluations += int(found.evaluations.sum())
     interval = clopper_pearson(errors, count, confidence)
-    fraction = share_read(evaluations, count, population)
-    return Audit(errors, count, interval, confidence, fraction, solver.promise.on(population))
+    fraction = share_read(evaluations, count, rewards)
+    return Audit(errors, count, interval, confidence, fraction, solver.promise.on(rewards))
 
 
 def wrong(arms: NDArray[np.int64], values: Floats) -> int:

@@ -3,13 +3,15 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gumbelrace.jit import check_generator
 from gumbelrace.population.base import Population
+from gumbelrace.population.given import as_population
 from gumbelrace.solvers.base import Outcome
 from gumbelrace.solvers.default import default_solver
 
 
 def best(
-    population: Population,
+    population: Population | ArrayLike,
     delta: float = 0.05,
     *,
     rng: np.random.Generator,
@@ -22,8 +24,8 @@ def best(
 
     Parameters
     ----------
-    population : Population
-        The rewards.
+    population : Population, or array_like of shape (N, D)
+        The rewards; an array is taken as a `table`.
     delta : float
         Bound on the probability that the arm returned is not the best.
     rng : numpy.random.Generator
@@ -43,8 +45,10 @@ def best(
     >>> import numpy as np, gumbelrace as gr
     >>> rng = np.random.default_rng(0)
     >>> correct = rng.random((100_000, 3)) < [0.70, 0.73, 0.78]
-    >>> outcome = gr.best(gr.table(correct), delta=0.01, rng=rng)
+    >>> outcome = gr.best(correct, delta=0.01, rng=rng)
     >>> outcome.arm, outcome.evaluations < 30_000
     (2, True)
     """
-    return default_solver(population, delta).best(population, offset, rng)
+    check_generator(rng)
+    rewards = as_population(population)
+    return default_solver(rewards, delta).best(rewards, offset, rng)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Item = TypeVar("Item")
 
@@ -13,6 +13,10 @@ class Pool(Generic[Item]):
     def __init__(self, make: Callable[[], Item]) -> None:
         self._make = make
         self._idle: list[Item] = []
+
+    def __reduce__(self) -> Any:
+        """Leave to pickle how things are made, not the things."""
+        return Pool, (self._make,)
 
     @contextmanager
     def lend(self) -> Iterator[Item]:

@@ -9,13 +9,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.errors import InvalidArgument, NoPossibleArm, ShapeMismatch
 from gumbelrace.jit import check_generator
+from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import Floats, Population, checked_count
-from gumbelrace.solvers.base import Solver
+from gumbelrace.population.given import as_population
+from gumbelrace.solvers.base import Solver, checked_solver
 from gumbelrace.solvers.default import default_solver
 from gumbelrace.solvers.results import Results
 
 # Gumbel variables held at a time.
 HELD = 2**20
+# What is kept of each draw.
+DRAWN = ("arms", "evaluations", "looks", "exhausted")
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ class Draws:
 
 
 def sample(
-    population: Population,
+    population: Population | ArrayLike,
     log_prior: ArrayLike | None = None,
     size: int | None = None,
     solver: Solver | None = None,
@@ -92,8 +96,8 @@ def sample(
 
     Parameters
     ----------
-    population : Population
-        The log factors.
+    population : Population, or array_like of shape (N, D)
+        The log factors; an array is taken as a `table`.
     log_prior : array_like of shape (D,), optional
         log f0, up to a constant; -inf rules a state out. Default: all equal.
     size : int, optional
@@ -124,16 +128,16 @@ def sample(
     >>> print(draws.tv_bound)
     total variation ≤ 0.05, proved (on average over the order of the rows, which the draws share)
     """
-    rng = check_generator(rng)
-    solver = default_solver(population) if solver is None else solver
-    prior = checked_prior(log_prior, population.arms)
+    rng, rewards = check_generator(rng), as_population(population)
+    solver = default_solver(rewards) if solver is None else checked_solver(solver)
+    prior = checked_prior(log_prior, rewards.arms)
     count = 1 if size is None else checked_count(size, "size", least=0)
-    found, ordered = [], population
-    for ordered, part in batches(population, count, reshuffle_every, rng):
+    found, ordered = [], rewards
+    for ordered, part in batches(rewards, count, reshuffle_every, rng):
         found.append(solver.best_each(ordered, gumbels(prior, part, rng), rng))
-    promise, shared = solver.promise.on(ordered), population.shares_order and reshuffle_every != 1
+    promise, shared = solver.promise.on(ordered), rewards.shares_order and reshuffle_every != 1
     bound = TotalVariation(promise.delta, promise.proved, promise.assumption, shared)
-    return _draws(population, bound, found, single=size is None)
+    return _draws(rewards, bound, found, single=size is None)
 
 
 AnyPopulation = TypeVar("AnyPopulation", bound=Population)
@@ -165,7 +169,7 @@ def checked_prior(log_prior: ArrayLike | None, arms: int) -> Floats:
     """Return log f0 as an array, or say what is wrong with it."""
     if log_prior is None:
         return np.zeros(arms)
-    prior = np.asarray(log_prior, np.float64)
+    prior = floats(log_prior, "log_prior")
     if prior.shape != (arms,):
         raise ShapeMismatch(f"log_prior has shape {prior.shape}; it must be ({arms},)")
     if np.isnan(prior).any() or np.isposinf(prior).any():
@@ -183,7 +187,7 @@ def share_read(evaluations: int, draws: int, population: Population) -> float:
 def _draws(population: Population, bound: TotalVariation, found: list[Results], single: bool) -> Draws:
     arms, evaluations, looks, exhausted = (
         np.concatenate(parts) if parts else np.zeros(0, np.int64)
-        for parts in ([getattr(part, name) for part in found] for name in Results._fields)
+        for parts in ([getattr(part, name) for part in found] for name in DRAWN)
     )
     evaluations[:1] += population.read_before  # once for all draws, in whatever orders
     fraction = share_read(int(evaluations.sum()), len(arms), population)

@@ -13,6 +13,7 @@ index, so that equal seeds give equal draws whatever was drawn before.
 """
 
 from contextlib import AbstractContextManager
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -271,7 +272,7 @@ class SeparateRows:
     """
 
     def __init__(self, sizes: NDArray[np.int64], block: int = 1) -> None:
-        self._pool = Pool(lambda: new_streams(sizes, block))
+        self._pool = Pool(partial(new_streams, sizes, block))
 
     def streams(self) -> AbstractContextManager[Streams]:
         """Lend streams to one thread."""
@@ -293,7 +294,7 @@ class Rows:
     def __init__(self, size: int, block: int = 1) -> None:
         check_size(size)
         self.size, self.block = size, block
-        self._pool = Pool(lambda: new_stream(size, block))
+        self._pool = Pool(partial(new_stream, size, block))
 
     def stream(self) -> AbstractContextManager[Stream]:
         """Lend a stream to one thread."""

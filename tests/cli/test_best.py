@@ -137,3 +137,12 @@ def test_the_file_is_left_as_it_was(run, table: Path):
     run("best", table)
     assert table.read_bytes() == before
     assert list(table.parent.iterdir()) == [table]
+
+
+@pytest.mark.parametrize("more", [[], ["--exact"], ["--minimum"]])
+def test_ties_are_told(run, tmp_path, more):
+    (tmp_path / "ties.csv").write_text("ant,bee,cat\n" + "2,1,2\n" * 20 + "1,1,1\n" * 20)
+    best = ["ant", "cat"] if "--minimum" not in more else ["bee"]
+    assert found(run("best", "ties.csv", "--json", *more))["tied"] == (best if len(best) > 1 else [])
+    text = run("best", "ties.csv", *more).stdout
+    assert ("columns ant and cat tie for the best" in text) == (len(best) > 1)

@@ -220,3 +220,20 @@ def test_missing_pyarrow_is_named(fails, tmp_path, without):
     prepare(tmp_path)
     for words in ("best table.parquet", "sample good.npy --out draws.parquet"):
         assert 'pip install "gumbelrace[parquet]"' in fails(*words.split())
+
+
+def test_integers_that_would_be_rounded(fails, run, tmp_path):
+    large = np.full((40, 2), 2**62)
+    large[:, 1] += 1
+    np.save(tmp_path / "large.npy", large)
+    rows = "".join(f"{a},{b}\n" for a, b in large.tolist())
+    (tmp_path / "large.csv").write_text("a,b\n" + rows)
+    (tmp_path / "spaced.csv").write_text("a,b\n" + rows.replace(",", ", "))
+    names = ["large.npy", "large.csv", "spaced.csv"]
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet.write_table(pyarrow.table({"a": large[:, 0], "b": large[:, 1]}), tmp_path / "large.parquet")
+    for name in [*names, "large.parquet"]:
+        assert "would be rounded" in fails("best", name, "--exact")
+    (tmp_path / "rough.csv").write_text("a,b\n1e300,2e300\n")
+    assert run("best", "rough.csv", "--exact").exit_code == 0

@@ -103,7 +103,7 @@ def test_a_constant_column_stays_within_its_range(tmp_path):
 
 TEXTS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).map(repr),
-    st.integers(-(10**20), 10**20).map(str),
+    st.integers(1 - 2**53, 2**53 - 1).map(str),
     st.sampled_from(["True", "false", "TRUE", " 1.5", "2 ", "+3", "-0", ".5", "1e3", "1E-3", "-inf"]),
 )
 
@@ -162,15 +162,15 @@ def test_types_of_parquet(tmp_path):
 
     columns = {
         "b": pa.array([True, False]),
-        "i": pa.array([1, 2**60]),
+        "i": pa.array([1, 2**52]),
         "h": pa.array(np.array([1.5, 2.5], np.float16)),
         "d": pa.array([decimal.Decimal("1.25"), decimal.Decimal("-2.50")]),
         "t": pa.array(["no", "numbers"]),
     }
     parquet.write_table(pa.table(columns), tmp_path / "types.parquet")
     with opened(tmp_path / "types.parquet", Wanted(allowed(None), ["b", "i", "h", "d"])) as scores:
-        np.testing.assert_array_equal(all_of(scores), [[1, 1, 1.5, 1.25], [0, 2**60, 2.5, -2.5]])
-        np.testing.assert_array_equal(scores.bounds, [[0, 1, 1.5, -2.5], [1, 2**60, 2.5, 1.25]])
+        np.testing.assert_array_equal(all_of(scores), [[1, 1, 1.5, 1.25], [0, 2**52, 2.5, -2.5]])
+        np.testing.assert_array_equal(scores.bounds, [[0, 1, 1.5, -2.5], [1, 2**52, 2.5, 1.25]])
 
 
 def test_an_index_of_pandas_is_no_column(tmp_path):

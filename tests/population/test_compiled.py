@@ -163,6 +163,5 @@ def test_data_that_do_not_fit_the_function_are_named(data):
     def log_factor(n, arm, y):
         return y[n] * arm
 
-    population = gr.compiled(log_factor, data, size=5, arms=2)
     with pytest.raises(InvalidArgument, match=rf"with {len(data)} items of data"):
-        gr.best(population, rng=np.random.default_rng(0))
+        gr.compiled(log_factor, data, size=5, arms=2)

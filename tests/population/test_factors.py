@@ -1,5 +1,7 @@
 """Populations of a NumPy function: what it is asked for, what is counted, and its errors."""
 
+import pickle
+
 import numpy as np
 import pytest
 from tests.common import QUICK, seeded
@@ -135,3 +137,40 @@ def test_range_is_the_users_own_copy():
     population = gr.factors(np.add.outer, size=3, arms=2, reward_range=(low, high))
     low[:], high[:] = 5.0, 6.0
     np.testing.assert_array_equal(population.reward_range, [[0.0, 0.0], [1.0, 1.0]])
+
+
+WRONG = {
+    "complex": lambda values: values + 0j,
+    "masked": lambda values: np.ma.masked_less(values, 100.0),
+    "objects": lambda values: values.astype(object),
+    "text": lambda values: values.astype(str),
+    "nothing": lambda values: None,
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_what_is_no_array_of_real_numbers_is_refused(kind):
+    rewards = seeded(8).normal(size=(50, 2))
+    several = gr.factors(lambda index, arms: WRONG[kind](rewards[np.ix_(index, arms)]), 50, 2)
+    single = gr.independent(lambda index, arm: WRONG[kind](rewards[index, arm]), [50, 50])
+    for population in (several, single):
+        with pytest.raises(InvalidArgument, match="what log_factors gave"):
+            gr.Exact().best(population, None, seeded())
+
+
+def ones(index, arms):
+    return np.sin(np.add.outer(index, arms))
+
+
+def sines(index, arm):
+    return np.sin(index + arm)
+
+
+def test_population_is_pickled_with_its_function():
+    used, own = gr.factors(ones, 20_000, 3, (-1.0, 1.0)), gr.independent(sines, [300, 200], (-1.0, 1.0))
+    for population in (used, own, gr.factors(ones, 300, 3)):
+        gr.best(population, rng=seeded())
+        copy = pickle.loads(pickle.dumps(population))
+        drawn, again = (gr.sample(each, size=20, rng=seeded(9)) for each in (population, copy))
+        np.testing.assert_array_equal(drawn.arms, again.arms)
+        np.testing.assert_array_equal(drawn.evaluations, again.evaluations)

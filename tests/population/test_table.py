@@ -201,3 +201,26 @@ def test_dtype_that_compiled_code_cannot_read_in_a_file(tmp_path, dtype):
     """In memory such rewards are converted; a file is read where it lies."""
     with pytest.raises(InvalidArgument, match="dtype"):
         gr.table(mapped(tmp_path / "x.npy", np.zeros((3, 2), dtype)))
+
+
+def test_masked_entries_are_refused_and_a_mask_of_nothing_is_not():
+    rewards = seeded(30).normal(size=(50, 2))
+    with pytest.raises(InvalidArgument, match=r"masked.*filled"):
+        gr.table(np.ma.masked_greater(rewards, 1.0))
+    assert_reads(gr.table(np.ma.masked_greater(rewards, 100.0)), rewards)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+@pytest.mark.parametrize("number", [2**53, 2**53 + 1, 2**62 + 1])
+def test_integers_that_would_be_rounded_are_refused(tmp_path, dtype, number):
+    rewards = np.ones((50, 2), dtype)
+    assert gr.best(gr.table(rewards * (2**53 - 1)), rng=seeded()).tied
+    rewards[7, 1] = number
+    with pytest.raises(InvalidArgument, match="rounded"):
+        gr.table(rewards)
+    file = mapped(tmp_path / "large.npy", rewards)
+    for solver in [gr.Exact(), gr.Race(), gr.Betting()]:
+        with pytest.raises(InvalidArgument, match="rounded"):
+            solver.best(gr.table(file), None, seeded())
+    with pytest.raises(InvalidArgument, match="rounded"):
+        gr.table(file, reward_range=(0.0, 2.0**60))

@@ -235,3 +235,98 @@ def test_generator_is_free_after_an_error():
         gr.Race().best(gr.factors(lambda index, arms: 1 / 0, 200, 3), None, rng)
     assert rng.bit_generator.lock.acquire(timeout=1)
     rng.bit_generator.lock.release()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: gr.Race(0.05), r"Race\(delta=0.05\)"),
+        (lambda: gr.Race(gr.Betting()), "solver by itself"),
+        (lambda: gr.Race(gr.Normal), r"Normal\(\)"),
+        (lambda: gr.Race(variance=gr.Paired), r"Paired\(\)"),
+    ],
+)
+def test_parts_of_a_race_are_checked(make, message):
+    with pytest.raises(InvalidArgument, match=message):
+        make()
+
+
+@pytest.mark.parametrize("delta", [np.float32(0.1), np.float64(0.1)])
+def test_delta_may_be_a_numpy_number(delta):
+    for solver in (gr.Betting(delta), gr.Race(delta=delta), gr.LilUCB(delta)):
+        assert type(solver.delta) is float
+    assert gr.best(REWARDS, delta, rng=seeded()) == gr.best(REWARDS, float(delta), rng=seeded())
+
+
+@pytest.mark.parametrize(
+    ("solver", "message"),
+    [("race", "gumbelrace.Race"), (gr.Race, r"write Race\(\)"), (0.05, "gumbelrace.Race")],
+)
+def test_solver_must_be_one(solver, message):
+    for run in [
+        lambda: gr.sample(REWARDS, solver=solver, rng=seeded()),
+        lambda: gr.audit(REWARDS, solver, rng=seeded()),
+    ]:
+        with pytest.raises(InvalidArgument, match=message):
+            run()
+
+
+def test_array_is_taken_as_a_table():
+    for given in (REWARDS, REWARDS.tolist()):
+        assert gr.best(given, rng=seeded()) == gr.best(gr.table(REWARDS), rng=seeded())
+        assert gr.Exact().best(given, None, seeded()).arm == REWARDS.sum(axis=0).argmax()
+        assert gr.sample(given, size=3, rng=seeded()).arms.shape == (3,)
+        assert gr.audit(given, gr.Exact(), draws=3, rng=seeded()).errors == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ("text", InvalidArgument, "is a str"),
+        (None, InvalidArgument, "NoneType"),
+        ([["a", "b"]], InvalidArgument, "real numbers"),
+        ([[1.0, 2.0], [3.0]], ShapeMismatch, "ragged"),
+        (REWARDS[:, 0], ShapeMismatch, "rows, arms"),
+        (1j * REWARDS, InvalidArgument, "complex"),
+        (np.ma.masked_greater(REWARDS, 0.5), InvalidArgument, "masked"),
+        (lambda index, arms: 0.0, InvalidArgument, "gumbelrace.factors"),
+        (gr.Race(), InvalidArgument, "is a Race"),
+    ],
+)
+def test_what_is_no_population_is_named(given, error, message):
+    for run in [
+        lambda: gr.best(given, rng=seeded()),
+        lambda: gr.sample(given, rng=seeded()),
+        lambda: gr.audit(given, gr.Exact(), rng=seeded()),
+        lambda: gr.Exact().best(given, None, seeded()),
+    ]:
+        with pytest.raises(error, match=message):
+            run()
+
+
+@pytest.mark.parametrize("given", ["text", np.ma.masked_equal([0.0, 1.0, 2.0], 1.0), [1j, 0, 0]])
+def test_prior_or_offset_must_hold_real_numbers(given):
+    for run in [
+        lambda: gr.sample(REWARDS, given, rng=seeded()),
+        lambda: gr.best(REWARDS, offset=given, rng=seeded()),
+    ]:
+        with pytest.raises(InvalidArgument, match=r"log_prior|offset"):
+            run()
+
+
+@EVERY_SOLVER
+def test_ties_are_seen_when_all_is_read(solver):
+    # REWARDS in another order have the same sum up to rounding; a little more of one reward breaks the tie.
+    turned = np.stack([REWARDS[:, 0], REWARDS[::-1, 0]], axis=1)
+    broken = turned + 1e-9 * (np.arange(400).reshape(200, 2) == 7)
+    for rewards, tied in [(TIED, True), (turned, True), (broken, False)]:
+        outcome = solver.best(gr.table(rewards), None, seeded(3))
+        assert outcome.exhausted
+        assert outcome.tied == tied
+
+
+def test_ties_of_constant_columns_and_of_arms_with_rows_of_their_own():
+    assert gr.best(np.ones((50, 2)), rng=seeded()).tied
+    for sizes, tied in [([40, 20], True), ([40, 21], False)]:
+        own = gr.independent(lambda index, arm: np.full(len(index), 1.0 + arm), sizes)
+        assert gr.Exact().best(own, None, seeded()).tied == tied

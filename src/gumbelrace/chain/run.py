@@ -105,6 +105,8 @@ def run(
     >>> trace["x"].shape
     (4, 500)
     """
+    if not isinstance(kernel, Kernel):
+        raise InvalidArgument(f"kernel is {kernel!r}; give a kernel, such as gumbelrace.Metropolis(...)")
     plan = Plan(
         checked_count(steps, "steps", least=0),
         checked_count(warmup, "warmup", least=0),
@@ -132,7 +134,8 @@ def _starts(state: Any, chains: int) -> list[Any]:
     for start in states:
         if not isinstance(start, tuple):
             raise InvalidArgument(
-                f"the state is a {type(start).__name__}; give a named tuple, or a list of them"
+                f"the state is a {type(start).__name__}; give a named tuple, for example "
+                "gumbelrace.Position(x) or gumbelrace.Labels(labels), or a list of them"
             )
         Layout(states[0]).values(start)
     return states

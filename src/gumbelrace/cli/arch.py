@@ -26,7 +26,7 @@ from gumbelrace.experiments.orders import ORDERS, fit_orders
 from gumbelrace.models.returns import Overnight, Returns
 from gumbelrace.report.orders import orders_page
 from gumbelrace.report.page import write_page
-from gumbelrace.solvers.base import check_delta
+from gumbelrace.solvers.base import checked_delta
 
 # Steps whose decisions are made again exactly, at most: none wrong of so many is a rate below 0.0025.
 AUDITED = 1500
@@ -85,7 +85,7 @@ def arch(
 
     `gumbelrace arch --simulate 13000`
     """
-    check_delta(delta)
+    checked_delta(delta)
     check_packages()
     tenth = max(100, steps // 10)
     plan = Plan(steps, tenth, chains, delta, seed=seed, audited=min(tenth, AUDITED))

@@ -14,9 +14,10 @@ from gumbelrace.cli.progress import waiting
 from gumbelrace.cli.runs import Runs
 from gumbelrace.cli.words import COMPILING, HINT, ground, paragraphs, percent
 from gumbelrace.errors import NoPossibleArm
-from gumbelrace.solvers.base import Promise, Solver, check_delta
+from gumbelrace.solvers.base import Outcome, Promise, Solver, checked_delta
 from gumbelrace.solvers.default import default_solver
 from gumbelrace.solvers.exact import Exact
+from gumbelrace.solvers.results import is_tie
 
 
 def best(
@@ -51,23 +52,31 @@ def best(
 
     `gumbelrace best losses.parquet --minimum --columns small,large`
     """
-    check_delta(delta)
+    checked_delta(delta)
     with opened(file, Wanted(allowed(limits, lowest), named(columns), lowest)) as scores:
         rng = np.random.default_rng(seed)
         population = scores.population(shuffled)
         solver = Exact() if exact else default_solver(population, delta)
-        arm = winner(population, solver, rng)
-    result = report(population, arm, promised(population, solver))
+        found = winner(population, solver, rng)
+        result = report(population, found.arm, promised(population, solver))
+        result["tied"] = level(population, found.arm) if found.tied else []
     print(json.dumps(result) if as_json else described(result, population, file))
 
 
-def winner(population: Runs, solver: Solver, rng: np.random.Generator) -> int:
-    """Race; give the number of the best column."""
+def winner(population: Runs, solver: Solver, rng: np.random.Generator) -> Outcome:
+    """Race for the best column."""
     try:
         with waiting(COMPILING):
-            return solver.best(population, population.rest, rng).arm
+            return solver.best(population, population.rest, rng)
     except NoPossibleArm as error:
         raise NoPossibleArm("every column holds an infinity; leave out the rows that have one") from error
+
+
+def level(population: Runs, arm: int) -> list[str | int]:
+    """Name all columns that have the same sum as the best, up to rounding; the file is read again."""
+    sums, names = population.totals(), population.scores.names
+    same = is_tie.py_func(sums[arm], sums)  # type: ignore[attr-defined]
+    return [names[column] for column in np.flatnonzero(same & (sums > -np.inf))]
 
 
 def promised(population: Runs, solver: Solver) -> Promise:
@@ -105,4 +114,7 @@ def described(result: dict[str, Any], population: Runs, file: Path) -> str:
     read += f"{percent(result['share_of_numbers'])} of the numbers"
     if result["read_through_first"]:
         read += f", after {file.name} was read once to check and convert it"
-    return paragraphs([("best column", str(result["column"])), ("error", error), ("read", read)])
+    best = str(result["column"])
+    if tied := [str(name) for name in result["tied"]]:
+        best += f": columns {', '.join(tied[:-1])} and {tied[-1]} tie for the best"
+    return paragraphs([("best column", best), ("error", error), ("read", read)])

@@ -26,7 +26,7 @@ from gumbelrace.models.coreference.mentions import MISSING, Mentions, mentions
 from gumbelrace.models.coreference.simulate import simulate
 from gumbelrace.report.coreference import coreference_page
 from gumbelrace.report.page import write_page
-from gumbelrace.solvers.base import check_delta
+from gumbelrace.solvers.base import checked_delta
 
 PAGE, AUTO = "coreference.html", "auto"
 SWEEPS, STARTS = Search.sweeps, Search.starts
@@ -111,7 +111,7 @@ def resolve_file(
 
     `gumbelrace coreference --simulate 20000`
     """
-    check_delta(delta)
+    checked_delta(delta)
     check_sampler(sampler)
     loaded = None if weights is None else Factor.load(weights)
     given = taken(file, simulated, column, seed)

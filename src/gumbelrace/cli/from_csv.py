@@ -17,6 +17,7 @@ from gumbelrace.cli.checks import listed
 from gumbelrace.cli.rows import Indices
 from gumbelrace.cli.streamed import HELD, Streamed
 from gumbelrace.errors import InvalidFile
+from gumbelrace.population.arrays import LARGEST_WHOLE, ROUNDED
 from gumbelrace.population.base import Floats
 
 BLOCK_BYTES = 2**20
@@ -129,9 +130,11 @@ class CsvFile:
         import pyarrow as pa
 
         try:
-            return np.column_stack([column.cast(pa.float64()).to_numpy() for column in texts])
+            result = np.column_stack([column.cast(pa.float64()).to_numpy() for column in texts])
         except pa.ArrowInvalid:  # words, spaces, or what is no number at all
             return self._numbers([column.to_pylist() for column in texts], columns, done)
+        self._check_rounding(result, texts, columns)
+        return result
 
     def _numbers(self, texts: Sequence[Sequence[str]], columns: Indices, done: int) -> Floats:
         """Turn columns of texts into numbers; the first row has the number `done`."""
@@ -145,7 +148,15 @@ class CsvFile:
                 result[:, place] = values
         if faults:
             self._refuse(faults)
+        self._check_rounding(result, texts, columns)
         return result
+
+    def _check_rounding(self, result: Floats, texts: Sequence[Any], columns: Indices) -> None:
+        """Refuse whole numbers that are too large; with a point or an exponent they are meant roughly."""
+        for row, place in np.argwhere(np.abs(result) >= LARGEST_WHOLE).tolist():
+            if str(texts[place][row]).strip().lstrip("+-").isdigit():
+                name = self.names[columns[place]]
+                raise InvalidFile(f"{self._path}: column {name!r} has {ROUNDED}")
 
     def _refuse(self, faults: list[tuple[str, int, str]]) -> None:
         name, row, text = faults[0]

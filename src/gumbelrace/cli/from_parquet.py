@@ -12,6 +12,7 @@ from gumbelrace.cli.rows import Indices
 from gumbelrace.cli.streamed import HELD, Streamed
 from gumbelrace.errors import InvalidArgument, InvalidFile
 from gumbelrace.optional import optional
+from gumbelrace.population.arrays import LARGEST_WHOLE, ROUNDED
 from gumbelrace.population.base import Floats
 
 BUFFER_BYTES = 2**20
@@ -72,7 +73,18 @@ class ParquetTable:
             self.done += batch.num_rows
             # A missing number becomes NaN, which is an error later.
             numbers = (batch.column(name).cast(pa.float64(), safe=False) for name in names)
-            yield np.column_stack([column.to_numpy(zero_copy_only=False) for column in numbers])
+            block = np.column_stack([column.to_numpy(zero_copy_only=False) for column in numbers])
+            self._check_rounding(block, names)
+            yield block
+
+    def _check_rounding(self, block: Floats, names: list[str]) -> None:
+        """Refuse numbers that were not floating-point numbers and are too large to become some."""
+        from pyarrow import types
+
+        large = np.flatnonzero((np.abs(block) >= LARGEST_WHOLE).any(axis=0))
+        for name in (names[column] for column in large):
+            if not types.is_floating(self._file.schema_arrow.field(name).type):
+                raise InvalidFile(f"{self._path}: column {name!r} has {ROUNDED}")
 
     def _check_types(self, names: list[str]) -> None:
         texts = [name for name in names if not is_numeric(self._file.schema_arrow.field(name).type)]

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from gumbelrace.cli.checks import Allowed
 from gumbelrace.cli.rows import Indices, RowFile
+from gumbelrace.errors import InvalidReward
+from gumbelrace.population.arrays import ROUNDED, would_round
 from gumbelrace.population.base import Floats, Range
 from gumbelrace.population.factors import Factors
 from gumbelrace.population.table import IN_RANDOM_ORDER
@@ -151,9 +153,12 @@ class Runs(Factors):
         self.rows_read += len(index) * length
         self.scores_read += len(index) * length * len(arms)
         scores = self.scores
-        block = scores.file.runs(index, length, scores.columns[arms]).astype(np.float64, copy=False)
+        block = scores.file.runs(index, length, scores.columns[arms])
+        if would_round(block):
+            raise InvalidReward(f"a column has {ROUNDED}")
+        block = block.astype(np.float64, copy=False)
         with np.errstate(all="ignore"):
-            sums = np.ones(length) @ block.reshape(len(index), length, len(arms))
+            sums: Floats = np.ones(length) @ block.reshape(len(index), length, len(arms))
         if scores.lowest:
             np.negative(sums, out=sums)
         if scores.allowed.given or not (sums < np.inf).all():

@@ -20,7 +20,7 @@ from gumbelrace.cli.words import COMPILING, HINT, ground, paragraphs, percent
 from gumbelrace.errors import InvalidFile, NoPossibleArm
 from gumbelrace.population.base import Floats
 from gumbelrace.sample import gumbels
-from gumbelrace.solvers.base import Solver, check_delta
+from gumbelrace.solvers.base import Solver, checked_delta
 from gumbelrace.solvers.default import default_solver
 
 HELD = 2**20  # Gumbel variables at a time
@@ -77,7 +77,7 @@ def sample(
 
     `gumbelrace sample loglik.parquet --log-prior prior.csv`
     """
-    check_delta(delta)
+    checked_delta(delta)
     if out is not None:
         check_draws(out, file)
     with opened(file, Wanted(allowed(limits), named(columns))) as scores:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numba.core.dispatcher import Dispatcher
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.control_variates.outliers import checked_share, farthest
@@ -11,11 +10,15 @@ from gumbelrace.control_variates.parameters import ParameterTaylor, Pilot
 from gumbelrace.control_variates.pilot import checked_spread
 from gumbelrace.control_variates.sums import sums_of
 from gumbelrace.errors import InvalidArgument
+from gumbelrace.jit import users
+from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import checked_count
 from gumbelrace.population.control import Always
+from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, try_out
 
 Floats = NDArray[np.float64]
 
+FORM = "terms(n, centre, direction, *data)"
 # Residuals are differences of numbers of the size of log factors: their range allows for rounding, by this
 # share of the largest terms.
 ROUNDING = 1e-12
@@ -44,7 +47,7 @@ def parameter_taylor(
     data : tuple
         Arrays and numbers that it takes.
     size : int
-        Number of rows N.
+        Number of rows N. That the data suffice is checked once, at the last row.
     centre : array_like of shape (d,)
         The point of expansion, usually the mode.
     order : int
@@ -80,10 +83,12 @@ def parameter_taylor(
     >>> gr.Betting().best(likelihood([mode, mode + 0.01]), None, rng)
     Outcome(arm=0, evaluations=0, looks=0, exhausted=False)
     """
-    if not isinstance(terms, Dispatcher) or not isinstance(data, tuple):
-        raise InvalidArgument("terms must be decorated with @numba.njit, and data be a tuple, as in (x, y)")
+    checked_dispatcher(terms, "terms")
+    checked_data(data, "(x, y)")
     point, order = checked_centre(centre, order)
     size = checked_count(size, "size")
+    first = {"n": size - 1, "centre": point, "direction": np.ones_like(point)}
+    try_out(Call(users(terms), FORM, first, data), numbers=3)
     scale = np.eye(len(point)) if metric is None else np.ascontiguousarray(metric, np.float64)
     bounds, always = split_rows(remainder, outliers, size)
     sums = sums_of(terms, data, point, np.arange(size) if always is None else always.raced, order)
@@ -106,7 +111,7 @@ def parameter_taylor(
 
 def checked_centre(centre: ArrayLike, order: int) -> tuple[Floats, int]:
     """Check the point of expansion and the order."""
-    point = np.array(centre, np.float64)
+    point = np.array(floats(centre, "centre"))
     if point.ndim != 1 or not np.isfinite(point).all():
         raise InvalidArgument("centre must be an array of finite numbers, one for each parameter")
     if order not in (1, 2):
@@ -121,7 +126,7 @@ def split_rows(
     share = checked_share(outliers)
     if remainder is None:
         return None, None
-    bounds = np.asarray(remainder, np.float64)
+    bounds = floats(remainder, "remainder")
     if bounds.shape not in ((), (size,)) or not (bounds >= 0.0).all():
         raise InvalidArgument(f"remainder must be a number or an array of shape ({size},), not negative")
     return bounds, farthest(bounds, share) if bounds.ndim and share is not None else None

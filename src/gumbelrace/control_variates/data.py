@@ -17,6 +17,7 @@ from gumbelrace.control_variates.by_cells import (
 from gumbelrace.control_variates.cells import Cells, quantile_cells
 from gumbelrace.control_variates.outliers import checked_share, farthest
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.population.arrays import floats
 from gumbelrace.population.control import Always, ControlVariate
 from gumbelrace.population.heavy import heavy_rows
 
@@ -126,7 +127,7 @@ def data_taylor(
 
 def _checked_values(values: ArrayLike) -> Floats:
     """Give the values as (N, S, k), S = 1 if all arms share them."""
-    data = np.asarray(values, np.float64)
+    data = floats(values, "values")
     if data.ndim not in (2, 3) or data.size == 0:
         raise ShapeMismatch(f"values have shape {data.shape}; it must be (N, k), or (N, D, k)")
     if not np.isfinite(data).all():

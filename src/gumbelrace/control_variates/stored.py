@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from gumbelrace.control_variates.computed import ROUNDING, checked_centre, pilot_of, split_rows
 from gumbelrace.control_variates.parameters import ParameterTaylor
 from gumbelrace.errors import ShapeMismatch
+from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import checked_count
 
 
@@ -35,7 +36,8 @@ def stored_taylor(
     """
     point, order = checked_centre(centre, 1 if hessians is None else 2)
     derivatives = tuple(
-        np.asarray(part, np.float64, order="C") for part in (values, gradients, hessians)[: order + 1]
+        np.asarray(floats(part, "derivatives"), order="C")
+        for part in (values, gradients, hessians)[: order + 1]
     )
     size, d = checked_count(derivatives[0].size, "size"), len(point)
     for k, part in enumerate(derivatives):

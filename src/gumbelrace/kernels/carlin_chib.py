@@ -10,7 +10,7 @@ product over the other models' q is the product over all of them divided by q_k.
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
@@ -21,6 +21,13 @@ from gumbelrace.audit import Audited
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import check_generator
 from gumbelrace.kernels.base import Block, Info, Kernel
+from gumbelrace.kernels.checks import (
+    check_function,
+    check_log_prior,
+    check_part,
+    check_state,
+    check_target,
+)
 from gumbelrace.kernels.compiled_choice import CompiledChoice, can_compile
 from gumbelrace.kernels.guard import guarded
 from gumbelrace.kernels.normal_laws import Laws, laws_of
@@ -64,6 +71,24 @@ class Candidate:
     pseudoprior: Pseudoprior
     log_prior: LogPrior
     state: Callable[[Floats], Any] = Position
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kernel, Kernel):
+            raise InvalidArgument(
+                f"kernel is a {type(self.kernel).__name__}; give a kernel, as Metropolis(...)"
+            )
+        check_part(self.pseudoprior, "pseudoprior", "sample", "NormalPseudoprior(mean, covariance)")
+        check_function(self.log_prior, "log_prior", "log_prior(x)")
+        check_log_prior(self.log_prior)
+
+
+def checked_models(models: Any) -> tuple[Candidate, ...]:
+    """Return models as a tuple, if all are candidates."""
+    checked = tuple(models) if isinstance(models, Iterable) else (models,)
+    for model in checked:
+        if not isinstance(model, Candidate):
+            raise InvalidArgument(f"a model is a {type(model).__name__}; give a list of Candidate(...)")
+    return checked
 
 
 class ModelChoice(NamedTuple):
@@ -177,8 +202,9 @@ class CarlinChib(Kernel[ModelChoice]):
     guard: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "models", tuple(self.models))
+        object.__setattr__(self, "models", checked_models(self.models))
         checked_count(len(self.models), "the number of models")
+        check_target(self.likelihood, None, self.solver)
         checked_count(self.adapt_for, "adapt_for", least=0)
         if self.guard is not None and not 0.0 < self.guard < 1.0:
             raise InvalidArgument(f"guard is {self.guard}; it must lie strictly between 0 and 1")
@@ -306,6 +332,7 @@ class CarlinChib(Kernel[ModelChoice]):
         return weights
 
     def _check(self, state: ModelChoice) -> None:
+        check_state(state, ModelChoice)
         count = len(self.models)
         if len(state.parameters) != count or np.shape(state.log_weights) != (count,):
             raise ShapeMismatch(

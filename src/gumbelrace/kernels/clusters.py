@@ -20,6 +20,7 @@ from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import bits_of, check_generator
 from gumbelrace.kernels.annealing import Annealing, Constant, checked_temperature
 from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.kernels.checks import check_state, check_sweeps
 from gumbelrace.kernels.cluster_desk import Counter, Workplace, checked_keep, checked_solver
 from gumbelrace.kernels.cluster_merge import merge_some
 from gumbelrace.kernels.cluster_partition import CLUSTERS, UNPLACED
@@ -100,6 +101,7 @@ class ClusterGibbs(Kernel[Labels]):
         if not isinstance(self.pairs, Pairs):
             raise InvalidArgument(f"pairs is a {type(self.pairs).__name__}; make it with gumbelrace.pairs")
         checked_keep(self.keep)
+        check_sweeps(self.scan, self.annealing)
         self._use(self.solver)
 
     def _use(self, solver: Solver | None) -> None:
@@ -151,6 +153,7 @@ class ClusterGibbs(Kernel[Labels]):
     def _sweep(
         self, rng: np.random.Generator, state: Labels, audited: bool = False
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        check_state(state, Labels)
         before = self._checked_labels(state.labels)
         temperature = checked_temperature(float(self.annealing(state.sweep)))
         order = self.scan.order(check_generator(rng), len(before))

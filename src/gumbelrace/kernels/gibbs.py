@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.kernels.annealing import Annealing, Constant, checked_temperature
 from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.kernels.checks import check_function, check_state, check_sweeps
 from gumbelrace.kernels.scan import Scan, Systematic
 from gumbelrace.kernels.target import Decisions
 from gumbelrace.population.base import Floats, Population, checked_count
 from gumbelrace.sample import checked_prior
-from gumbelrace.solvers.base import Solver
+from gumbelrace.solvers.base import Solver, checked_solver
 from gumbelrace.solvers.default import Default
 
 Values = NDArray[np.integer[Any]]
@@ -83,9 +84,13 @@ class Gibbs(Kernel[Labels]):
 
     def __post_init__(self) -> None:
         checked_count(self.variables, "variables")
+        check_function(self.conditional, "conditional", "conditional(labels, variable)")
+        check_sweeps(self.scan, self.annealing)
+        checked_solver(self.solver)
 
     def step(self, rng: np.random.Generator, state: Labels) -> tuple[Labels, Info]:
         """Visit the variables of one sweep, and draw each given all others."""
+        check_state(state, Labels)
         decisions, labels = Decisions(self.solver, rng), self._labels(state)
         temperature = checked_temperature(self.annealing(state.sweep))
         order, changes = self.scan.order(rng, self.variables), 0

@@ -18,6 +18,7 @@ from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import bits_of, check_generator
 from gumbelrace.kernels.annealing import Annealing, Constant, checked_temperature
 from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.kernels.checks import check_state, check_sweeps
 from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.kernels.graph_desk import (
     Workplace,
@@ -31,6 +32,7 @@ from gumbelrace.kernels.graph_layout import Layout, laid_out
 from gumbelrace.kernels.graph_sweep import Task, sweep
 from gumbelrace.kernels.scan import Scan, Systematic
 from gumbelrace.pool import Pool
+from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import CODE, FINE, Floats, checked_count
 from gumbelrace.shuffle import LARGEST
 from gumbelrace.solvers.base import Solver, parts
@@ -112,6 +114,7 @@ class GraphGibbs(Kernel[Labels]):
         if arms > LARGEST:
             raise InvalidArgument(f"labels is {arms}; there may be at most {LARGEST}")
         function = checked_function(self.potential)
+        check_sweeps(self.scan, self.annealing)
         layout = laid_out(self.adjacency, self.potential)
         put = object.__setattr__  # the dataclass is frozen for others
         put(self, "_layout", layout)
@@ -154,6 +157,7 @@ class GraphGibbs(Kernel[Labels]):
     def _sweep(
         self, rng: np.random.Generator, state: Labels, audited: bool = False
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        check_state(state, Labels)
         before = self._checked_labels(state.labels)
         temperature = checked_temperature(float(self.annealing(state.sweep)))
         task = Task(temperature, not isinstance(self.solver, Exact), audited)
@@ -187,7 +191,7 @@ def _checked_unary(unary: ArrayLike | None, n: int, arms: int) -> Floats:
     """Return unary log factors of shape (n, arms), or (1, arms) if all variables share them."""
     if unary is None:
         return np.zeros((1, arms))
-    checked = np.atleast_2d(np.array(unary, np.float64, order="C"))
+    checked = np.atleast_2d(np.array(floats(unary, "unary"), order="C"))
     if np.ndim(unary) not in (1, 2) or checked.shape not in ((n, arms), (1, arms)):
         raise ShapeMismatch(f"unary has shape {np.shape(unary)}; it must be ({n}, {arms}) or ({arms},)")
     if np.isnan(checked).any() or np.isposinf(checked).any():

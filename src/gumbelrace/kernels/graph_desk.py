@@ -34,6 +34,7 @@ from gumbelrace.population.base import (
     unlimited,
 )
 from gumbelrace.population.compiled import Compiled
+from gumbelrace.population.trial import Call, check_result
 from gumbelrace.shuffle import Rows, Stream, new_streams
 from gumbelrace.solvers.base import Solver
 from gumbelrace.solvers.betting import Betting
@@ -44,6 +45,8 @@ from gumbelrace.solvers.race import Looks, Race
 CHUNK = 256
 # Sizes of tails for which `Race` has coefficients of its own: as many leading bits are kept.
 LEADING_BITS = 4
+# What a potential is called with.
+KINDS = {"label": np.int64(0), "other": np.int32(0), "weight": 0.0}
 
 
 def checked_function(potential: Any) -> Any:
@@ -54,6 +57,7 @@ def checked_function(potential: Any) -> Any:
             f"the potential is {potential!r}; give Potts(), Ising(), Pairwise(log_factor, bound), or a "
             "function log_factor(label, other, weight) decorated with @numba.njit"
         )
+    check_result(Call(function, "log_factor(label, other, weight)", KINDS))
     return function
 
 

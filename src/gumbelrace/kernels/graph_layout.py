@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import kernel, part
+from gumbelrace.population.arrays import check_unmasked
 from gumbelrace.population.base import LARGEST_REWARD, Floats
 from gumbelrace.shuffle import LARGEST
 
@@ -77,6 +78,7 @@ def laid_out(adjacency: Any, potential: Any) -> Layout:
 
 def checked_adjacency(adjacency: Any) -> Any:
     """Return the weights as a CSR array with sorted columns and no zeros, or say what is wrong."""
+    check_unmasked(adjacency, "the adjacency")
     if len(getattr(adjacency, "shape", ())) != 2 or adjacency.shape[0] != adjacency.shape[1]:
         shape = getattr(adjacency, "shape", type(adjacency).__name__)
         raise ShapeMismatch(f"the adjacency is {shape}; it must be square, (n, n)")

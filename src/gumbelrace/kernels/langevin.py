@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.errors import FactorFailed, InvalidArgument
 from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.kernels.checks import check_function, check_state, check_target
 from gumbelrace.kernels.proposals import checked_scale, stretched
 from gumbelrace.kernels.target import (
     Decisions,
@@ -120,6 +121,8 @@ class Langevin(Kernel[LangevinState]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", checked_scale(self.scale))
+        check_target(self.likelihood, self.log_prior, self.solver)
+        check_function(self.gradient, "gradient", "gradient(index, x)")
         for name in ("size", "batch"):
             checked_count(getattr(self, name), name)
         checked_count(self.warmup, "warmup", least=0)
@@ -130,6 +133,7 @@ class Langevin(Kernel[LangevinState]):
 
     def step(self, rng: np.random.Generator, state: LangevinState) -> tuple[LangevinState, Info]:
         """Propose along a batch's gradient, go there or stay, and adapt the step size."""
+        check_state(state, LangevinState)
         decisions, x = Decisions(self.solver, rng), checked_point(state.position)
         rows = rng.choice(self.size, self.batch, replace=False)
         noise, log_u = rng.standard_normal(len(x)), -rng.standard_exponential()

@@ -9,6 +9,7 @@ import numpy as np
 from gumbelrace.errors import ShapeMismatch
 from gumbelrace.jit import check_generator
 from gumbelrace.kernels.base import Block, Info, Kernel
+from gumbelrace.kernels.checks import check_part, check_state, check_target
 from gumbelrace.kernels.compiled_walk import CompiledWalk, can_compile
 from gumbelrace.kernels.proposals import Proposal, RandomWalk, stretched
 from gumbelrace.kernels.target import (
@@ -75,8 +76,13 @@ class Metropolis(Kernel[Position]):
     log_prior: LogPrior | None = None
     solver: Solver = field(default_factory=Default)
 
+    def __post_init__(self) -> None:
+        check_target(self.likelihood, self.log_prior, self.solver)
+        check_part(self.proposal, "proposal", "propose", "gumbelrace.RandomWalk(scale)")
+
     def step(self, rng: np.random.Generator, state: Position) -> tuple[Position, Info]:
         """Propose a point, and go there or stay."""
+        check_state(state, Position)
         block = self.steps(rng, state, 1)
         if block is None:
             return self._step(rng, state)
@@ -87,6 +93,7 @@ class Metropolis(Kernel[Position]):
         """Make `count` steps in one compiled call, if `is_compiled`."""
         if not self.is_compiled:
             return None
+        check_state(state, Position)
         x = checked_point(state.position)
         prior_of_current(self.log_prior, x)
         with self._walks(len(x)).lend() as walk:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.kernels.pseudopriors import NormalPseudoprior
+from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import Floats
 
 
@@ -114,6 +115,8 @@ class Autoregressive:
     correlation: float = 0.5
 
     def __post_init__(self) -> None:
+        if not isinstance(self.law, NormalPseudoprior):
+            raise InvalidArgument(f"law is {self.law!r}; give NormalPseudoprior(mean, covariance)")
         if not 0.0 <= self.correlation < 1.0:
             raise InvalidArgument(f"correlation is {self.correlation}; it must lie in [0, 1)")
 
@@ -129,7 +132,7 @@ class Autoregressive:
 
 def checked_scale(scale: ArrayLike) -> Floats:
     """Return a scale as a read-only array, or say what is wrong with it."""
-    checked = np.array(scale, np.float64)
+    checked = np.array(floats(scale, "scale"))
     if checked.ndim > 2 or checked.shape != checked.shape[::-1]:
         raise ShapeMismatch(f"scale has shape {checked.shape}; it must be a number, (d,) or (d, d)")
     if not np.isfinite(checked).all() or (checked.ndim < 2 and (checked <= 0.0).any()):

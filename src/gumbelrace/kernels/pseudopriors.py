@@ -7,6 +7,7 @@ import numpy as np
 import scipy  # its parts load when first used
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import Floats
 
 
@@ -44,7 +45,8 @@ class NormalPseudoprior:
     _root: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        mean, covariance = (np.array(part, np.float64) for part in (self.mean, self.covariance))
+        mean = np.array(floats(self.mean, "mean"))
+        covariance = np.array(floats(self.covariance, "covariance"))
         if mean.ndim != 1 or covariance.shape != (len(mean), len(mean)):
             raise ShapeMismatch(
                 f"mean has shape {mean.shape} and covariance {covariance.shape}; give (d,) and (d, d)"

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.kernels.checks import check_part, check_state, check_target
 from gumbelrace.kernels.proposals import checked_scale, stretched
 from gumbelrace.kernels.target import (
     Decisions,
@@ -116,9 +117,12 @@ class Slice(Kernel[Position]):
     def __post_init__(self) -> None:
         object.__setattr__(self, "width", checked_scale(self.width))
         checked_count(self.max_steps_out, "max_steps_out", least=0)
+        check_target(self.likelihood, self.log_prior, self.solver)
+        check_part(self.directions, "directions", "choose", "gumbelrace.RandomDirection()")
 
     def step(self, rng: np.random.Generator, state: Position) -> tuple[Position, Info]:
         """Move along each line once."""
+        check_state(state, Position)
         decisions, x = Decisions(self.solver, rng), checked_point(state.position)
         lines, candidates = self.directions.choose(rng, len(x)), 0
         for direction in lines:

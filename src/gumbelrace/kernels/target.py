@@ -13,6 +13,7 @@ import numpy as np
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import check_generator
 from gumbelrace.kernels.base import Info
+from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import Floats, Population
 from gumbelrace.solvers.base import Solver
 
@@ -67,7 +68,7 @@ class Decisions:
 
 def checked_point(position: Any) -> Floats:
     """Return a position as an array of shape (d,), or say what is wrong with it."""
-    point = np.asarray(position, np.float64)
+    point = floats(position, "the position")
     if point.ndim != 1 or point.size == 0:
         raise ShapeMismatch(
             f"the position has shape {point.shape}; it must be (d,): write a single number x as [x]"
@@ -94,10 +95,18 @@ def checked_population(population: Any, arms: int) -> Population:
 
 def prior_at(log_prior: LogPrior | None, point: Floats) -> float:
     """Evaluate a log prior (0 if there is none): a number, or -inf where the point is impossible."""
-    value = 0.0 if log_prior is None else float(log_prior(point))
+    value = 0.0 if log_prior is None else _number(log_prior(point), point)
     if np.isnan(value) or value == np.inf:
         raise InvalidArgument(f"the log prior of {point} is {value}; it must be finite, or -inf")
     return value
+
+
+def _number(given: Any, point: Floats) -> float:
+    value = np.asarray(given)
+    if value.ndim > 0 or value.dtype.kind not in "fiub":
+        what = f"an array of shape {value.shape}" if value.ndim else repr(given)
+        raise InvalidArgument(f"the log prior of {point} is {what}; it must be one real number")
+    return float(value)
 
 
 def prior_of_current(log_prior: LogPrior | None, point: Floats) -> float:

@@ -17,6 +17,7 @@ from gumbelrace.errors import (
     ShapeMismatch,
 )
 from gumbelrace.jit import call_reader, part
+from gumbelrace.population.arrays import floats
 from gumbelrace.population.control import ControlVariate, Known
 from gumbelrace.shuffle import Rows, SeparateRows, Streams
 
@@ -230,7 +231,7 @@ class Population(ABC):
         """Lend what compiled code needs to read; raise here what went wrong there."""
         reader, context = self._entry()
         bounds = self.reward_range if need_range or not self._range_is_lazy else None
-        low, high = bounds or unlimited(self.arms)
+        low, high = self._allowed(bounds)
         fault, ruled_out = np.zeros(3, np.int64), np.zeros(self.arms, np.uint8)
         chunk = min(self.chunk, int(self.sizes.max()))
         yield Source(
@@ -248,6 +249,10 @@ class Population(ABC):
         )
         if fault[CODE] != FINE:
             self._raise(int(fault[CODE]), int(fault[ROW]), int(fault[ARM]), low, high)
+
+    def _allowed(self, bounds: Range | None) -> Range:
+        """Give the range that is checked on every reward read."""
+        return bounds or unlimited(self.arms)
 
     def _row_name(self, row: int) -> int:
         return row
@@ -301,7 +306,7 @@ def checked_range(reward_range: tuple[ArrayLike, ArrayLike] | None, arms: int) -
         return None
     try:
         low, high = (
-            np.array(np.broadcast_to(np.asarray(side, np.float64), (arms,))) for side in reward_range
+            np.array(np.broadcast_to(floats(side, "reward_range"), (arms,))) for side in reward_range
         )
     except (TypeError, ValueError) as error:
         raise ShapeMismatch(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.errors import ShapeMismatch
 from gumbelrace.jit import address_of
+from gumbelrace.population.arrays import floats
 
 _WORD = ctypes.c_int64
 _READER = ctypes.CFUNCTYPE(_WORD, *[_WORD] * 7)
@@ -26,6 +27,10 @@ class Callback:
         self._function = _READER(self._read)
         self.address = address_of(self._function)
 
+    def __reduce__(self) -> Any:
+        """Leave to pickle the function alone: an address means nothing to another process."""
+        return Callback, (self._rewards,)
+
     def take_exception(self) -> BaseException | None:
         """Return what the last failed call in this thread raised."""
         error: BaseException | None = getattr(self._local, "error", None)
@@ -38,7 +43,7 @@ class Callback:
         # An exception cannot cross compiled code (nor can Ctrl-C): it waits here until that returns.
         try:
             index, chosen = _words(rows, n_rows), _words(arms, n_arms)
-            values = np.asarray(self._rewards(index, chosen.copy()), np.float64)
+            values = floats(self._rewards(index, chosen.copy()), "what log_factors gave")
             if values.shape != (n_rows, n_arms):
                 raise ShapeMismatch(
                     f"log_factors gave an array of shape {values.shape} for {n_rows} rows and "

@@ -5,8 +5,6 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core.dispatcher import Dispatcher
-from numba.core.errors import NumbaError
 from numpy.typing import ArrayLike
 
 from gumbelrace.errors import InvalidArgument
@@ -22,8 +20,10 @@ from gumbelrace.population.control import (
     residual_of,
     table_of,
 )
+from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, explained, try_out
 from gumbelrace.shuffle import Rows
 
+FORM = "log_factor(n, arm, *data)"
 # Rows lie anywhere in the user's data: they are fetched this many rows before they are needed.
 AHEAD = 24
 
@@ -45,7 +45,8 @@ def compiled(
         NumPy arrays and numbers that `log_factor` takes. Arrays are not copied: a change in one is
         seen by the next draw.
     size, arms : int
-        Number of rows N and of arms D.
+        Number of rows N and of arms D. That the data suffice is checked once, at the last row and arm:
+        compiled code checks no index.
     reward_range : (low, high), optional
         Numbers or arrays of length D with ``low[i] <= log f_n(i) <= high[i]`` for every row. Checked
         on every reward that is read.
@@ -62,14 +63,10 @@ def compiled(
     >>> int(gr.sample(population, rng=rng).arms)
     1
     """
-    if not isinstance(log_factor, Dispatcher):
-        raise InvalidArgument("log_factor is not compiled; decorate it with @numba.njit")
-    if not isinstance(data, tuple):
-        raise InvalidArgument(
-            f"data is a {type(data).__name__}; give a tuple, for example (y, centers) or (y,)"
-        )
-    pack(data)  # says now what is wrong with it
+    checked_dispatcher(log_factor, "log_factor")
+    checked_data(data, "(y, centers) or (y,)")
     size, arms = checked_count(size, "size"), checked_count(arms, "arms")
+    try_out(Call(log_factor, FORM, {"n": size - 1, "arm": arms - 1}, data))
     return Compiled(log_factor, data, Rows(size), arms, checked_range(reward_range, arms))
 
 
@@ -135,13 +132,8 @@ class Compiled(SharedPopulation):
         return pack(self._data)
 
     def _entry(self) -> tuple[int, int]:
-        try:
+        with explained(FORM, self._data):
             reader = _reader(self._log_factor, self._packed.type)
-        except NumbaError as error:
-            raise InvalidArgument(
-                "numba cannot compile log_factor for these data (its message is above); it is called "
-                f"as log_factor(n, arm, *data) with {len(self._data)} items of data: {self._packed.type}"
-            ) from error
         return reader.address, self._packed.words.ctypes.data
 
 

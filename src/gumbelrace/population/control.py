@@ -12,12 +12,15 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument, InvalidReward, ShapeMismatch
 from gumbelrace.jit import part, users
+from gumbelrace.population.arrays import floats
+from gumbelrace.population.trial import Call, checked_dispatcher, try_out
 from gumbelrace.shuffle import Rows
+
+FORM = "function(n, arm, *data)"
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -38,6 +41,10 @@ class Always:
     size: int
 
     def __post_init__(self) -> None:
+        rows = np.asarray(self.rows)
+        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+            raise InvalidArgument("rows that are always read must be a sequence of integers")
+        object.__setattr__(self, "rows", rows.astype(np.int64, copy=False))
         if len(self.rows) == 0 or np.any(np.diff(self.rows) <= 0):
             raise InvalidArgument("rows that are always read must be at least one, and increasing")
         if self.rows[0] < 0 or self.rows[-1] >= self.size:
@@ -73,8 +80,8 @@ class ControlVariate:
     always : Always, optional
         Rows that are always read; h is not used on them.
     size : int, optional
-        Number of rows of which it is an approximation, to be checked: `function` itself does not notice
-        rows beyond its data.
+        Number of rows of which it is an approximation, to be checked. `function` itself is tried out on the
+        last row and arm of a population that it is subtracted from.
 
     Examples
     --------
@@ -96,8 +103,8 @@ class ControlVariate:
     size: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.function, Dispatcher):
-            raise InvalidArgument("function is not compiled; decorate it with @numba.njit")
+        checked_dispatcher(self.function, "function")
+        object.__setattr__(self, "sums", floats(self.sums, "sums"))
 
     def values(self, index: Indices, arms: Indices) -> Floats:
         """Give h for rows and arms, of shape (len(index), len(arms))."""
@@ -107,6 +114,10 @@ class ControlVariate:
 
 def check_fit(control: ControlVariate, size: int, arms: int) -> None:
     """Check that a control variate is one of a population with that many rows and arms."""
+    if not isinstance(control, ControlVariate):
+        raise InvalidArgument(
+            f"control is a {type(control).__name__}; give a ControlVariate, such as taylor.at(points)"
+        )
     if control.sums.shape != (arms,):
         raise ShapeMismatch(
             f"the control variate has sums of shape {control.sums.shape}; the population has {arms} arms"
@@ -116,13 +127,14 @@ def check_fit(control: ControlVariate, size: int, arms: int) -> None:
     for rows in (control.size, control.always.size if control.always else None):
         if rows not in (None, size):
             raise ShapeMismatch(f"the control variate is of {rows} rows; the population has {size}")
+    try_out(Call(users(control.function), FORM, {"n": size - 1, "arm": arms - 1}, control.data))
 
 
 def known(control: ControlVariate, rewards_of: Callable[[Indices], Floats]) -> Known:
     """Add the rewards of the rows that are always read to the known sums."""
     if control.always is None:
         return Known(control.sums, 0)
-    rewards = np.asarray(rewards_of(control.always.rows), np.float64)
+    rewards = floats(rewards_of(control.always.rows), "what log_factors gave")
     if rewards.shape != (len(control.always.rows), len(control.sums)):
         raise ShapeMismatch(
             f"log_factors gave an array of shape {rewards.shape} for {len(control.always.rows)} rows "

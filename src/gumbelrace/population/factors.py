@@ -1,12 +1,14 @@
 """Rewards computed by a user's NumPy function, many rows and arms at a time."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.errors import InvalidArgument
+from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import (
     FAILED,
     Floats,
@@ -97,7 +99,7 @@ class Factors(SharedPopulation):
         always, every = control.always, np.arange(self.arms)
         raced = None if always is None else always.raced
         return Factors(
-            residuals(self._log_factors, control, raced),
+            Residuals(self._log_factors, control, raced),
             self.rows if always is None else always.order,
             self.arms,
             checked_range(control.residual_range, self.arms),
@@ -118,11 +120,16 @@ class Factors(SharedPopulation):
         super()._raise(code, row, arm, low, high)
 
 
-def residuals(log_factors: LogFactors, control: ControlVariate, raced: Indices | None) -> LogFactors:
-    """Give log_factors - control; if some rows are left out, the index is a position in `raced`."""
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """log_factors - control; if some rows are left out, the index is a position in `raced`."""
 
-    def residual(index: Indices, arms: Indices) -> Floats:
-        rows = index if raced is None else raced[index]
-        return np.asarray(log_factors(rows, arms), np.float64) - control.values(rows, arms)
+    log_factors: LogFactors
+    control: ControlVariate
+    raced: Indices | None
 
-    return residual
+    def __call__(self, index: Indices, arms: Indices) -> Floats:
+        """Give the residuals of some rows and arms."""
+        rows = index if self.raced is None else self.raced[index]
+        found = floats(self.log_factors(rows, arms), "what log_factors gave")
+        return found - self.control.values(rows, arms)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.population.arrays import check_unmasked, floats
 from gumbelrace.population.base import FAILED, Floats, Population, Range, checked_range
 from gumbelrace.population.callback import Callback
 from gumbelrace.shuffle import LARGEST
@@ -45,6 +46,7 @@ def independent(
     """
     if not callable(log_factors):
         raise InvalidArgument("log_factors is not callable; give a function log_factors(index, arm)")
+    check_unmasked(sizes, "sizes")
     counts = np.asarray(sizes)
     if counts.ndim != 1 or len(counts) == 0 or counts.dtype.kind not in "iu":
         raise ShapeMismatch("sizes must be a sequence of integers, one for each arm")
@@ -61,7 +63,7 @@ class Independent(Population):
     def __init__(self, log_factors: LogFactors, sizes: NDArray[np.int64], given: Range | None) -> None:
         super().__init__(sizes)
         self._range, self._log_factors = given, log_factors
-        self._callback = Callback(lambda index, arms: _column(log_factors(index, int(arms[0]))))
+        self._callback = Callback(_Columns(log_factors))
 
     @property
     def reward_range(self) -> Range | None:
@@ -83,5 +85,11 @@ class Independent(Population):
         super()._raise(code, row, arm, low, high)
 
 
-def _column(values: Any) -> NDArray[np.float64]:
-    return np.asarray(values, np.float64)[..., None]
+class _Columns:
+    """Log factors of one arm as a table of one column."""
+
+    def __init__(self, log_factors: LogFactors) -> None:
+        self._log_factors = log_factors
+
+    def __call__(self, index: NDArray[np.int64], arms: NDArray[np.int64]) -> Floats:
+        return floats(self._log_factors(index, int(arms[0])), "what log_factors gave")[..., None]

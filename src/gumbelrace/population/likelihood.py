@@ -5,16 +5,18 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numba.core.dispatcher import Dispatcher
 from numpy.typing import ArrayLike
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import part, users
-from gumbelrace.packed import pack
+from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import Floats, checked_count, checked_range
 from gumbelrace.population.compiled import Compiled
 from gumbelrace.population.control import ControlVariate
+from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, try_out
 from gumbelrace.shuffle import Rows
+
+FORM = "log_factor(n, theta, *data)"
 
 
 class Family(Protocol):
@@ -55,6 +57,8 @@ class Likelihood:
         """
         if self.control is not None:
             raise InvalidArgument("the likelihood has a control variate already")
+        if not hasattr(control, "at"):
+            raise InvalidArgument(f"control is a {type(control).__name__}; give parameter_taylor(...)")
         chosen = control.fitted(self) if isinstance(control, Fitting) else control
         return Likelihood(self.log_factor, self.data, self.rows, None, chosen)
 
@@ -65,10 +69,11 @@ class Likelihood:
 
     def bound(self, points: ArrayLike) -> tuple[Compiled, ControlVariate | None]:
         """Give the population of the log factors themselves, and their control variate; nothing is read."""
-        checked = np.asarray(points, np.float64, order="C")
+        checked = np.asarray(floats(points, "points"), order="C")
         if checked.ndim == 0 or len(checked) == 0:
             raise ShapeMismatch("points must be an array of at least one point, one in each row")
         arms = len(checked)
+        try_out(Call(users(self.log_factor), FORM, {"n": self.size - 1, "theta": checked[-1]}, self.data))
         given = checked_range(self.reward_range, arms)
         data = (checked, *self.data)
         population = Compiled(by_arm(self.log_factor), data, self.rows, arms, given)
@@ -91,7 +96,7 @@ def likelihood(
     data : tuple
         NumPy arrays and numbers that it takes after `theta`.
     size : int
-        Number of factors N.
+        Number of factors N. That the data suffice is checked at the last row, when points are first given.
     reward_range : (float, float), optional
         Numbers that bound log f_n(θ) for every row and every θ.
 
@@ -112,11 +117,8 @@ def likelihood(
     >>> gr.best(population, rng=rng).arm
     1
     """
-    if not isinstance(log_factor, Dispatcher):
-        raise InvalidArgument("log_factor is not compiled; decorate it with @numba.njit")
-    if not isinstance(data, tuple):
-        raise InvalidArgument(f"data is a {type(data).__name__}; give a tuple, for example (x, y) or (y,)")
-    pack(data)  # says now what is wrong with it
+    checked_dispatcher(log_factor, "log_factor")
+    checked_data(data, "(x, y) or (y,)")
     return Likelihood(log_factor, data, Rows(checked_count(size, "size")), reward_range)
 
 

@@ -6,14 +6,10 @@ or keep them, make the same draws.
 """
 
 import functools
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import numba
 import numpy as np
-from numba.core.dispatcher import Dispatcher
-from numba.core.errors import NumbaError
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.errors import (
@@ -23,10 +19,13 @@ from gumbelrace.errors import (
     RewardOutOfRange,
     ShapeMismatch,
 )
-from gumbelrace.packed import pack
+from gumbelrace.jit import users
 from gumbelrace.population.base import FAILED, NOT_A_REWARD, Floats, checked_count, checked_range
 from gumbelrace.population.pair_readers import FINEST, LARGEST_SUM, Fetched, fetched, rounded
+from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, explained, try_out
 from gumbelrace.shuffle import LARGEST
+
+FORM = "log_factor(i, j, *data)"
 
 # What single precision may add to a value when it is rounded, as a share of it.
 SINGLE = 2.0**-23
@@ -45,7 +44,7 @@ def pairs(
     data : tuple
         NumPy arrays and numbers that `log_factor` takes. Arrays are not copied, and must not change.
     size : int
-        Number of mentions, n.
+        Number of mentions, n. That the data suffice is checked once, at the last pair.
     reward_range : (low, high), optional
         Numbers with ``low <= log_factor(i, j) <= high`` for every pair. Checked on every value read.
 
@@ -64,13 +63,12 @@ def pairs(
     >>> factor.values([0, 2], [1, 0])
     array([ 0.5, -2. ])
     """
-    if not isinstance(log_factor, Dispatcher):
-        raise InvalidArgument("log_factor is not compiled; decorate it with @numba.njit")
-    if not isinstance(data, tuple):
-        raise InvalidArgument(f"data is a {type(data).__name__}; give a tuple, for example (x, y) or (x,)")
-    pack(data)  # says now what is wrong with it
+    checked_dispatcher(log_factor, "log_factor")
+    checked_data(data, "(x, y) or (x,)")
     if checked_count(size, "size") > LARGEST:
         raise InvalidArgument(f"size is {size}; there may be at most {LARGEST} mentions")
+    if size > 1:
+        try_out(Call(users(log_factor), FORM, {"i": size - 2, "j": size - 1}, data))
     return Pairs(log_factor, data, int(size), _checked_limits(reward_range))
 
 
@@ -124,7 +122,7 @@ class Pairs:
 
     def fetched(self, members: NDArray[np.int32], store: NDArray[np.float32]) -> Fetched:
         """Lend compiled readers of these values; those in `store` (see `pair_readers`) are read once."""
-        with _explained(self._data):
+        with explained(FORM, self._data):
             return fetched(self._log_factor, self._data, members, store, -self.largest)
 
     def values(self, i: ArrayLike, j: ArrayLike) -> Floats:
@@ -133,7 +131,7 @@ class Pairs:
         low, high = np.minimum(first, second).ravel(), np.maximum(first, second).ravel()
         if low.size and (low.min() < 0 or high.max() >= self.size or (low == high).any()):
             raise ShapeMismatch(f"pairs are two different numbers in 0...{self.size - 1}")
-        with _explained(self._data):
+        with explained(FORM, self._data):
             found = _evaluator(self._log_factor)(low, high, -self.largest, self._data)
         return np.asarray(found, np.float64).reshape(first.shape)
 
@@ -154,18 +152,6 @@ class Pairs:
         raise RewardOutOfRange(
             f"{pair} lies outside the reward_range [{low:.6g}, {high:.6g}]; widen it or mend the factor"
         )
-
-
-@contextmanager
-def _explained(data: tuple[Any, ...]) -> Iterator[None]:
-    """Say in our words what numba cannot compile."""
-    try:
-        yield
-    except NumbaError as error:
-        raise InvalidArgument(
-            "numba cannot compile log_factor for these data (its message is above); it is called as "
-            f"log_factor(i, j, *data) with {len(data)} items of data"
-        ) from error
 
 
 @functools.lru_cache(maxsize=64)

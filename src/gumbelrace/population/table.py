@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import FAST, READER, beside
 from gumbelrace.packed import pack, unpack
+from gumbelrace.population.arrays import LARGEST_WHOLE, ROUNDED, real_array, would_round
 from gumbelrace.population.base import (
     NOT_A_REWARD,
     OUT_OF_RANGE,
@@ -64,13 +65,11 @@ def table(
     >>> gr.best(gr.table(scores), rng=np.random.default_rng(1)).arm
     2
     """
-    rewards = np.asanyarray(rewards)
+    rewards = real_array(rewards, "rewards")
     if rewards.ndim != 2 or 0 in rewards.shape:
         raise ShapeMismatch(
             f"rewards has shape {rewards.shape}; it must be (rows, arms) with at least one of each"
         )
-    if rewards.dtype.kind not in "fiub":
-        raise InvalidArgument(f"rewards has dtype {rewards.dtype}; it must hold real numbers")
     given = checked_range(reward_range, rewards.shape[1])
     if isinstance(rewards, np.memmap):
         if rewards.dtype.newbyteorder("=") != rewards.dtype or rewards.dtype.str[1:] not in READABLE:
@@ -79,6 +78,8 @@ def table(
                 "save it as float32 or float64"
             )
         return MappedTable(rewards, shuffled, given)
+    if would_round(rewards):
+        raise InvalidArgument(f"rewards has {ROUNDED}")
     return Table(rewards, shuffled, given)
 
 
@@ -100,6 +101,8 @@ class _Array(SharedPopulation):
         low, high = np.full(self.arms, np.inf), np.full(self.arms, -np.inf)
         for first in range(0, self.size, PASS_ROWS):
             part = self._rewards[:, first : first + PASS_ROWS]
+            if would_round(part):
+                raise InvalidArgument(f"rewards has {ROUNDED}")
             highest = part.max(axis=1)
             if not (highest < np.inf).all():
                 arm = int(np.argmax(~(highest < np.inf)))
@@ -217,6 +220,10 @@ class MappedTable(_Array):
         self.scan_speed = 4.0 if shuffled else 20.0
         self._range_is_lazy = given is None
         self._range = given
+        # Integers are read as floating-point numbers: those that these do not hold are out of range.
+        self._may_round = rewards.dtype.kind in "iu" and rewards.dtype.itemsize == 8
+        if self._may_round and given is not None and np.abs(given).max() >= LARGEST_WHOLE:
+            raise InvalidArgument(f"reward_range has {ROUNDED}")
 
     @property
     def reward_range(self) -> Range:
@@ -224,6 +231,17 @@ class MappedTable(_Array):
         if self._range is None:
             self._range, self._range_is_lazy = self._exact_range(), False
         return self._range
+
+    def _allowed(self, bounds: Range | None) -> Range:
+        if bounds is not None or not self._may_round:
+            return super()._allowed(bounds)
+        most = np.full(self.arms, LARGEST_WHOLE - 1.0)
+        return -most, most
+
+    def _raise(self, code: int, row: int, arm: int, low: Floats, high: Floats) -> None:
+        if code == OUT_OF_RANGE and would_round(self._rewards[arm, row : row + 1]):
+            raise InvalidArgument(f"rewards has {ROUNDED}")
+        super()._raise(code, row, arm, low, high)
 
     @property
     def knows_range(self) -> bool:

@@ -4,7 +4,8 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from numpy.typing import ArrayLike
 
 from gumbelrace.errors import InvalidArgument, NoPossibleArm, ShapeMismatch, UnknownRange
 from gumbelrace.jit import bits_of, check_generator
+from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import CODE, FINE, Floats, Population, SharedPopulation
+from gumbelrace.population.given import as_population
 from gumbelrace.solvers import engine, separate
 from gumbelrace.solvers.results import Results, new_results, part_of
 
@@ -34,12 +37,15 @@ class Outcome:
         How often arms were compared before a decision (an exact scan looks 0 times).
     exhausted : bool
         Whether every reward of the arms still in the race was read: then the answer is exact among them.
+    tied : bool
+        Whether another arm has the same sum, up to rounding. Seen only if `exhausted`.
     """
 
     arm: int
     evaluations: int
     looks: int
     exhausted: bool
+    tied: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -85,25 +91,29 @@ class Solver(ABC):
     def rule(self, population: Population) -> Any:
         """Give the rule of the race (see `rules`, or `separate` for arms with rows of their own)."""
 
-    def best(self, population: Population, offset: ArrayLike | None, rng: np.random.Generator) -> Outcome:
+    def best(
+        self, population: Population | ArrayLike, offset: ArrayLike | None, rng: np.random.Generator
+    ) -> Outcome:
         """Find the best arm.
 
         Parameters
         ----------
-        population : Population
-            The rewards.
+        population : Population, or array_like of shape (N, D)
+            The rewards; an array is taken as a `table`.
         offset : array_like of shape (D,), or None
             Added to each arm's sum of rewards; -inf rules an arm out.
         rng : numpy.random.Generator
             Chooses the rows.
         """
-        offsets = np.zeros(population.arms) if offset is None else np.asarray(offset, np.float64)
-        found = self.best_each(population, offsets[None], rng)
+        rewards = as_population(population)
+        offsets = np.zeros(rewards.arms) if offset is None else floats(offset, "offset")
+        found = self.best_each(rewards, offsets[None], rng)
         return Outcome(
             int(found.arms[0]),
-            int(found.evaluations[0]) + population.read_before,
+            int(found.evaluations[0]) + rewards.read_before,
             int(found.looks[0]),
             bool(found.exhausted[0]),
+            bool(found.tied[0]),
         )
 
     def best_each(self, population: Population, offsets: ArrayLike, rng: np.random.Generator) -> Results:
@@ -165,15 +175,27 @@ def parts(draws: int, count: int = 1) -> Iterator[slice]:
         count = max(1, int(count * min(16.0, SECONDS_A_CALL / max(elapsed, 1e-9))))
 
 
-def check_delta(delta: float) -> None:
-    """Check that `delta` is a probability strictly between 0 and 1."""
-    if not (isinstance(delta, (int, float)) and 0.0 < delta < 1.0):
+def checked_delta(delta: Any) -> float:
+    """Return `delta` as a float if it is a probability strictly between 0 and 1."""
+    if not (isinstance(delta, Real) and 0.0 < float(delta) < 1.0):
         raise InvalidArgument(f"delta is {delta!r}; it must lie strictly between 0 and 1")
+    return float(delta)
+
+
+def checked_solver(solver: Any) -> Solver:
+    """Return a solver, or say what to write instead."""
+    if isinstance(solver, Solver):
+        return solver
+    if isinstance(solver, type) and issubclass(solver, Solver):
+        raise InvalidArgument(f"the solver is the class {solver.__name__}; write {solver.__name__}()")
+    raise InvalidArgument(
+        f"the solver is {solver!r}; give a solver, for example gumbelrace.Race(delta=0.05)"
+    )
 
 
 def checked_offsets(offsets: ArrayLike, arms: int) -> Floats:
     """Return offsets of shape (draws, arms), or say what is wrong with them."""
-    checked = np.ascontiguousarray(offsets, np.float64)
+    checked = np.ascontiguousarray(floats(offsets, "offset"))
     if checked.ndim != 2 or checked.shape[1] != arms:
         raise ShapeMismatch(
             f"the offset has shape {checked.shape[1:]}; it must be ({arms},), one entry for each arm"

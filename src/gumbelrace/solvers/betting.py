@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from gumbelrace.jit import part
 from gumbelrace.population.base import Floats, Population, SharedPopulation, Source
 from gumbelrace.solvers import rules
-from gumbelrace.solvers.base import Promise, Solver, check_delta
+from gumbelrace.solvers.base import Promise, Solver, checked_delta
 from gumbelrace.solvers.betting_separate import MOST_AT_STAKE, OwnWagers
 from gumbelrace.solvers.field import ALIVE, LEADER, LOOKS, RUNNER_UP, Field, drop, rank
 from gumbelrace.solvers.reading import HELD, Sample, fresh_rows
@@ -219,7 +219,7 @@ class Betting(Solver):
     needs_range = True
 
     def __post_init__(self) -> None:
-        check_delta(self.delta)
+        object.__setattr__(self, "delta", checked_delta(self.delta))
 
     @property
     def promise(self) -> Promise:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gumbelrace.population.base import Population
-from gumbelrace.solvers.base import Promise, Solver, check_delta
+from gumbelrace.solvers.base import Promise, Solver, checked_delta
 from gumbelrace.solvers.betting import Betting
 from gumbelrace.solvers.race import Race
 from gumbelrace.solvers.results import Results
@@ -38,7 +38,7 @@ class Default(Solver):
     delta: float = 0.05
 
     def __post_init__(self) -> None:
-        check_delta(self.delta)
+        object.__setattr__(self, "delta", checked_delta(self.delta))
 
     @property
     def promise(self) -> Promise:

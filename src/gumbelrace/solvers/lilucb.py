@@ -26,8 +26,8 @@ from gumbelrace.population.base import (
     read,
 )
 from gumbelrace.shuffle import Streams, rewind_all, take_from
-from gumbelrace.solvers.base import Promise, Solver, check_delta, parts
-from gumbelrace.solvers.results import Results, part_of
+from gumbelrace.solvers.base import Promise, Solver, checked_delta, parts
+from gumbelrace.solvers.results import Results, is_tie, part_of
 
 # Rows of an arm are drawn so many at a time: the memory that one waits for is fetched for all.
 AHEAD = 16
@@ -83,7 +83,19 @@ def solve_lil(
         results.arms[draw], results.evaluations[draw] = arm, total
         results.looks[draw] = total
         results.exhausted[draw] = arms > 1 and pulls.taken[arm] == sizes[arm]
+        results.tied[draw] = results.exhausted[draw] and has_equal(pulls, sizes, arms)
         rewind_all(streams)
+
+
+@part
+def has_equal(pulls: Pulls, sizes: NDArray[np.int64], arms: int) -> bool:
+    """Whether an arm just below the top of the heap was read to its end, and has the same sum."""
+    for at in range(1, min(3, arms)):
+        arm = pulls.heap[at]
+        equal = is_tie(pulls.highest[pulls.heap[0]], pulls.highest[arm])
+        if equal and pulls.taken[arm] == sizes[arm]:
+            return True
+    return False
 
 
 @maker
@@ -218,7 +230,7 @@ class LilUCB(Solver):
     is_a_race = False
 
     def __post_init__(self) -> None:
-        check_delta(self.delta)
+        object.__setattr__(self, "delta", checked_delta(self.delta))
 
     @classmethod
     def guaranteed(cls, delta: float = 0.05) -> "LilUCB":

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from dataclasses import field as field_of
 from functools import lru_cache
-from typing import NamedTuple
+from numbers import Real
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from gumbelrace.bounds.base import Bound
 from gumbelrace.bounds.normal import Normal
 from gumbelrace.bounds.variance import Marginal, Paired
+from gumbelrace.errors import InvalidArgument
 from gumbelrace.jit import part
 from gumbelrace.population.base import (
     Floats,
@@ -20,7 +22,7 @@ from gumbelrace.population.base import (
     checked_count,
 )
 from gumbelrace.solvers import rules
-from gumbelrace.solvers.base import Promise, Solver, check_delta
+from gumbelrace.solvers.base import Promise, Solver, checked_delta
 from gumbelrace.solvers.field import ALIVE, LEADER, LOOKS, Field
 from gumbelrace.solvers.race_separate import ROUNDING, OwnLooks, own_looks
 from gumbelrace.solvers.reading import HELD, Sample, fresh_rows
@@ -260,7 +262,8 @@ class Race(Solver):
     variance: Paired | Marginal = field_of(default_factory=Paired)
 
     def __post_init__(self) -> None:
-        check_delta(self.delta)
+        _check_parts(self.bound, self.variance)
+        object.__setattr__(self, "delta", checked_delta(self.delta))
         if self.first is not None:
             checked_count(self.first, "first", least=2)
 
@@ -284,6 +287,18 @@ class Race(Solver):
     def first_of_own(self) -> int:
         """Rows of the first look at an arm that has rows of its own."""
         return min(self.bound.first, FIRST_OF_OWN) if self.first is None else self.first
+
+
+def _check_parts(bound: Any, variance: Any) -> None:
+    """Refuse what is given in the place of a bound or a variance, and say what to write."""
+    if isinstance(bound, Real):
+        raise InvalidArgument(f"the first argument of Race is a bound; write Race(delta={bound})")
+    if isinstance(bound, Solver):
+        raise InvalidArgument(f"{bound!r} is a solver by itself; write it without Race")
+    if not isinstance(bound, Bound):
+        raise InvalidArgument(f"bound is {bound!r}; give Normal() or Serfling()")
+    if not isinstance(variance, Paired | Marginal):
+        raise InvalidArgument(f"variance is {variance!r}; give Paired() or Marginal()")
 
 
 @lru_cache(maxsize=1024)

@@ -1,0 +1,53 @@
+"""What kernels are made of, checked when they are made: each message says what to write."""
+
+from numbers import Real
+from typing import Any
+
+from numpy import zeros
+
+from gumbelrace.errors import InvalidArgument
+from gumbelrace.population.trial import Call, check_result
+from gumbelrace.solvers.base import checked_solver
+
+
+def check_target(likelihood: Any, log_prior: Any, solver: Any) -> None:
+    """Check what all kernels on continuous parameters have."""
+    check_function(likelihood, "likelihood", "likelihood(points), for example gumbelrace.likelihood(...)")
+    check_log_prior(log_prior)
+    checked_solver(solver)
+
+
+def check_log_prior(log_prior: Any) -> None:
+    """Check a log prior, and what it gives if it is a numba function."""
+    if log_prior is not None:
+        check_function(log_prior, "log_prior", "log_prior(x), or None")
+    if hasattr(log_prior, "py_func"):
+        check_result(Call(log_prior, "log_prior(x)", {"x": zeros(1)}))
+
+
+def check_function(function: Any, name: str, form: str) -> None:
+    """Check that something can be called."""
+    if not callable(function):
+        raise InvalidArgument(f"{name} is a {type(function).__name__}; give a function {form}")
+
+
+def check_part(part: Any, name: str, method: str, example: str) -> None:
+    """Check that something has a method, and is not only the class of such things."""
+    if isinstance(part, Real) and "scale" in example:
+        raise InvalidArgument(f"{name} is {part}; write {example.replace('scale', str(part))}")
+    if isinstance(part, type) or not hasattr(part, method):
+        raise InvalidArgument(f"{name} is {part!r}; write for example {example}")
+
+
+def check_sweeps(scan: Any, annealing: Any) -> None:
+    """Check what all kernels on discrete variables have."""
+    check_part(scan, "scan", "order", "gumbelrace.Shuffled()")
+    if isinstance(annealing, type) or not callable(annealing):
+        raise InvalidArgument(f"annealing is {annealing!r}; write for example gumbelrace.Constant(0.5)")
+
+
+def check_state(state: Any, kind: type[tuple[Any, ...]]) -> None:
+    """Check that a state has the fields of a named tuple of this kind."""
+    if not all(hasattr(state, name) for name in getattr(kind, "_fields", ())):
+        example = f"gumbelrace.{kind.__name__}(...)"
+        raise InvalidArgument(f"the state is a {type(state).__name__}; write {example}")

@@ -1,0 +1,60 @@
+"""What users give as arrays of numbers, checked: nothing is dropped, rounded or guessed without a word."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.errors import InvalidArgument, ShapeMismatch
+
+Floats = NDArray[np.float64]
+
+# Double precision holds every whole number up to this one.
+LARGEST_WHOLE = 2**53
+
+
+def real_array(given: Any, name: str) -> NDArray[Any]:
+    """Return an array of real numbers (a memory map as one), or say why it is none.
+
+    Examples
+    --------
+    >>> real_array([[1, 2], [3, 4]], "rewards").shape
+    (2, 2)
+    """
+    check_unmasked(given, name)
+    try:
+        array: NDArray[Any] = np.asanyarray(given)
+    except ValueError as error:
+        raise ShapeMismatch(f"{name} is ragged: all of its rows must have the same length") from error
+    if array.dtype.kind not in "fiub":
+        what = f"a {type(given).__name__}" if array.ndim == 0 else f"of dtype {array.dtype}"
+        raise InvalidArgument(f"{name} is {what}; give an array of real numbers")
+    return array
+
+
+def floats(given: Any, name: str) -> Floats:
+    """Return an array in double precision, or say why that would not be the same numbers."""
+    array = real_array(given, name)
+    if would_round(array):
+        raise InvalidArgument(f"{name} has {ROUNDED}")
+    return np.asarray(array, np.float64)
+
+
+def check_unmasked(given: Any, name: str) -> None:
+    """Refuse an array of which something is masked: arithmetic on its data would read that."""
+    if np.ma.is_masked(given):
+        raise InvalidArgument(
+            f"{name} has masked entries; leave their rows out, or fill them by .filled(number)"
+        )
+
+
+ROUNDED = (
+    "whole numbers of 2^53 and more, which would be rounded; subtract a constant from all of them first"
+)
+
+
+def would_round(array: NDArray[Any]) -> bool:
+    """Whether an array has integers that double precision does not hold."""
+    if array.dtype.kind not in "iu" or array.dtype.itemsize < 8 or array.size == 0:
+        return False
+    return bool(array.max() >= LARGEST_WHOLE or array.min() <= -LARGEST_WHOLE)

@@ -1,0 +1,224 @@
+"""A user's numba function is tried out before it is raced on: what it gives, and whether its data suffice.
+
+Compiled code stores whatever it is given and checks no index. So numba says once what type a function
+gives, and it runs once as plain Python, at the last row and arm, where an index that is too large shows.
+"""
+
+import functools
+import types as python
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba import types
+from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaError
+from numba.core.registry import cpu_target
+
+from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.packed import pack
+
+# Arrays of at most so many bytes are copied for the trial, so that a function may write into them.
+COPIED = 2**20
+
+
+class Call(NamedTuple):
+    """A call of a user's function with the largest row and arm.
+
+    Attributes
+    ----------
+    function : numba function
+        The function.
+    form : str
+        How it is called, for messages: "log_factor(n, arm, *data)".
+    first : dict
+        The arguments before the data, by name.
+    data : tuple
+        The user's arrays and numbers.
+    """
+
+    function: Any
+    form: str
+    first: dict[str, Any]
+    data: tuple[Any, ...] = ()
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """All arguments."""
+        return (*self.first.values(), *self.data)
+
+    @property
+    def name(self) -> str:
+        """The name of the function, for messages."""
+        return self.form.partition("(")[0]
+
+
+def try_out(call: Call, numbers: int = 1) -> None:
+    """Refuse a function that gives anything but real numbers, so many, or that reads beyond its data."""
+    tried = _record(call.function, tuple(map(_likeness, call.arguments)))
+    if not tried:
+        check_result(call, numbers)
+        _check_indices(call)
+        tried.append(True)
+
+
+@functools.lru_cache(maxsize=1024)
+def _record(function: Any, likeness: tuple[Any, ...]) -> list[bool]:
+    """Remember a trial: kernels make populations of the same function at every step."""
+    return []
+
+
+def _likeness(item: Any) -> Any:
+    """Give what an index, or the type of a result, may depend on."""
+    if isinstance(item, np.ndarray):
+        return item.dtype, item.shape
+    return item if isinstance(item, (int, np.integer)) else type(item)
+
+
+def checked_dispatcher(function: Any, name: str) -> Any:
+    """Return a function if numba compiles it."""
+    if not isinstance(function, Dispatcher):
+        raise InvalidArgument(f"{name} is not compiled; decorate it with @numba.njit")
+    return function
+
+
+def checked_data(data: Any, example: str) -> tuple[Any, ...]:
+    """Return a user's data if they are a tuple of arrays and numbers."""
+    if not isinstance(data, tuple):
+        raise InvalidArgument(f"data is a {type(data).__name__}; give a tuple, for example {example}")
+    pack(data)  # says what is wrong with it
+    return data
+
+
+@contextmanager
+def explained(form: str, data: tuple[Any, ...]) -> Iterator[None]:
+    """Say in our words what numba cannot compile."""
+    try:
+        yield
+    except NumbaError as error:
+        given = f" with {len(data)} items of data: {pack(data).type}" if "data" in form else ""
+        raise InvalidArgument(
+            f"numba cannot compile {form.partition('(')[0]} for these data (its message is above); "
+            f"it is called as {form}{given}"
+        ) from error
+
+
+def check_result(call: Call, numbers: int = 1) -> None:
+    """Refuse a function that gives anything but real numbers, so many."""
+    with explained(call.form, call.data):
+        result = _result_type(call)
+    results = result.types if numbers > 1 and isinstance(result, types.BaseTuple) else [result]
+    wrong = [kind for kind in results if not isinstance(kind, types.Float | types.Integer | types.Boolean)]
+    if wrong or len(results) != numbers:
+        wanted = "a real number" if numbers == 1 else f"a tuple of {numbers} real numbers"
+        raise InvalidArgument(f"{call.form} gives {_described(result)}; it must give {wanted}")
+
+
+def _result_type(call: Call) -> Any:
+    """Ask numba for the type of the result; what it compiles for that, a race will need."""
+    context = cpu_target.typing_context
+    context.refresh()
+    kinds = pack(call.arguments).type.types
+    return types.unliteral(
+        context.resolve_function_type(numba.typeof(call.function), kinds, {}).return_type
+    )
+
+
+def _described(kind: Any) -> str:
+    if isinstance(kind, types.Array):
+        return "an array: an index such as [n] is missing"
+    if isinstance(kind, types.Optional | types.NoneType):
+        return "None, always or sometimes: a return is missing"
+    return f"a result of type {kind}"
+
+
+def _check_indices(call: Call) -> None:
+    names = [*call.first, *(f"data[{k}]" for k in range(len(call.data)))]
+    watched = map(_watched, call.arguments, names)
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            interpreted(call.function)(*watched)
+    except IndexError as error:
+        what = str(error) if isinstance(error, _BeyondTheEnd) else "an array or a tuple"
+        at = ", ".join(f"{key} = {value}" for key, value in call.first.items() if np.ndim(value) == 0)
+        raise ShapeMismatch(
+            f"{call.name} reads beyond {what} at {at}: the numbers of rows and arms must fit the data"
+        ) from error
+    except Exception:
+        # What only numba can run, or what fails at this row: a race will tell.
+        return
+
+
+class _BeyondTheEnd(IndexError):
+    """An index that is too large for an array that was watched; the message is about the array."""
+
+
+class _Watched(np.ndarray[Any, Any]):
+    """An array that says which one it is when an index is too large."""
+
+    name: str
+
+    def __array_finalize__(self, whole: Any) -> None:
+        self.name = getattr(whole, "name", "")
+
+    def __getitem__(self, key: Any) -> Any:
+        try:
+            return super().__getitem__(key)
+        except IndexError as error:
+            raise _BeyondTheEnd(f"{self.name}, of shape {self.shape},") from error
+
+
+def _watched(item: Any, name: str) -> Any:
+    """Give an array that may be read, and written without effect on the original; a number as it is."""
+    if not isinstance(item, np.ndarray):
+        return np.int64(item) if isinstance(item, int) and not isinstance(item, bool) else item
+    watched = (item.copy(order="K") if item.nbytes <= COPIED else item).view(_Watched)
+    watched.flags.writeable = item.nbytes <= COPIED and item.flags.writeable
+    watched.name = name
+    return watched
+
+
+def interpreted(item: Any) -> Any:
+    """Give a numba function as plain Python, and so all numba functions that it calls; else the item.
+
+    Compiled callees would check no index, and some of this package's own cannot be called from Python.
+    """
+    if isinstance(item, Dispatcher):
+        return _Plain(item)
+    return _Module(item) if isinstance(item, python.ModuleType) else item
+
+
+class _Module:
+    """A module whose numba functions are plain Python."""
+
+    def __init__(self, module: python.ModuleType) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return interpreted(getattr(self._module, name))
+
+
+class _Plain:
+    """A numba function as plain Python; made when it is called, since it may call itself."""
+
+    def __init__(self, dispatcher: Any) -> None:
+        self._original = dispatcher.py_func
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self._function(*arguments, **named)
+
+    @functools.cached_property
+    def _function(self) -> Any:
+        given = self._original
+        around = {
+            name: item if name == "__builtins__" else interpreted(item)
+            for name, item in given.__globals__.items()
+        }
+        cells = tuple(python.CellType(interpreted(cell.cell_contents)) for cell in given.__closure__ or ())
+        plain = python.FunctionType(given.__code__, around, given.__name__, given.__defaults__, cells)
+        plain.__kwdefaults__ = given.__kwdefaults__
+        return plain

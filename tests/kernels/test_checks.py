@@ -1,0 +1,89 @@
+"""What kernels are made of is checked when they are made, and their states when they step."""
+
+import numba
+import numpy as np
+import pytest
+from tests.common import seeded
+
+import gumbelrace as gr
+from gumbelrace.errors import InvalidArgument
+
+Y = seeded(1).normal(size=50)
+RING = np.roll(np.eye(4), 1, axis=1) + np.roll(np.eye(4), -1, axis=1)
+LAW = gr.NormalPseudoprior([0.0], [[1.0]])
+
+
+def likelihood(points):
+    return gr.table(-0.5 * (Y[:, None] - np.asarray(points)[:, 0]) ** 2)
+
+
+def conditional(labels, variable):
+    return gr.table(np.zeros((5, 2))), None
+
+
+def metropolis(**more):
+    return gr.Metropolis(likelihood, gr.RandomWalk(0.1), **more)
+
+
+def candidate(**more):
+    given = {"kernel": metropolis(), "pseudoprior": LAW, "log_prior": lambda x: 0.0}
+    return gr.Candidate(**(given | more))
+
+
+MADE = {
+    "number as proposal": (lambda: gr.Metropolis(likelihood, 0.01), r"write gumbelrace.RandomWalk\(0.01\)"),
+    "class as proposal": (lambda: gr.Metropolis(likelihood, gr.RandomWalk), r"RandomWalk\(scale\)"),
+    "array as likelihood": (lambda: gr.Metropolis(Y, gr.RandomWalk(0.1)), "likelihood is a ndarray"),
+    "text as solver": (lambda: metropolis(solver="race"), "gumbelrace.Race"),
+    "class as solver": (lambda: gr.Slice(likelihood, 0.1, solver=gr.Race), r"write Race\(\)"),
+    "number as log prior": (lambda: metropolis(log_prior=0.5), "log_prior is a float"),
+    "compiled log prior": (lambda: metropolis(log_prior=numba.njit(lambda x: x)), "real number"),
+    "class as directions": (lambda: gr.Slice(likelihood, 0.1, directions=gr.RandomDirection), "directions"),
+    "no gradient": (lambda: gr.Langevin(likelihood, None, 50, 10), "gradient"),
+    "no conditional": (lambda: gr.Gibbs(3, 2), "conditional"),
+    "class as scan": (lambda: gr.Gibbs(conditional, 2, scan=gr.Shuffled), r"gumbelrace.Shuffled\(\)"),
+    "number as annealing": (lambda: gr.Gibbs(conditional, 2, annealing=0.5), "gumbelrace.Constant"),
+    "scan of a graph": (lambda: gr.GraphGibbs(RING, 2, gr.Potts(), scan=gr.Shuffled), "Shuffled"),
+    "potential": (lambda: gr.GraphGibbs(RING, 2, numba.njit(lambda a, b, w: None)), "a return is missing"),
+    "masked adjacency": (lambda: gr.GraphGibbs(np.ma.masked_equal(RING, 1), 2, gr.Potts()), "masked"),
+    "kernel as model": (lambda: gr.CarlinChib([metropolis()], likelihood), r"list of Candidate"),
+    "likelihood of models": (lambda: gr.CarlinChib([candidate()], Y), "likelihood is a ndarray"),
+    "kernel of a model": (lambda: candidate(kernel=likelihood), "give a kernel"),
+    "log prior of a model": (lambda: candidate(log_prior=None), "log_prior is a NoneType"),
+    "law of a walk": (lambda: gr.Autoregressive(3.0), "NormalPseudoprior"),
+    "kernel of a run": (lambda: gr.run(gr.Metropolis, gr.Position(Y), 3, seeded()), "give a kernel"),
+    "state of a run": (lambda: gr.run(metropolis(), np.zeros(2), 3, seeded()), r"gumbelrace.Position\(x\)"),
+}
+
+
+@pytest.mark.parametrize("case", MADE)
+def test_wrong_part_is_named(case):
+    make, message = MADE[case]
+    with pytest.raises(InvalidArgument, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "state", "kind"),
+    [
+        (metropolis(), np.zeros(1), "Position"),
+        (metropolis(), gr.Labels(np.zeros(1, int)), "Position"),
+        (gr.Slice(likelihood, 0.1), np.zeros(1), "Position"),
+        (gr.Langevin(likelihood, lambda i, x: x, 50, 5), gr.Position(np.zeros(1)), "LangevinState"),
+        (gr.Gibbs(conditional, 2), np.zeros(2, int), "Labels"),
+        (gr.GraphGibbs(RING, 2, gr.Potts()), np.zeros(4, int), "Labels"),
+        (gr.CarlinChib([candidate()], likelihood), gr.Position(np.zeros(1)), "ModelChoice"),
+    ],
+)
+def test_wrong_state_is_named(kernel, state, kind):
+    with pytest.raises(InvalidArgument, match=f"write gumbelrace.{kind}"):
+        kernel.step(seeded(), state)
+
+
+@pytest.mark.parametrize("given", [lambda x: x, lambda x: None, lambda x: "0", lambda x: 1j])
+def test_log_prior_must_give_one_number(given):
+    for kernel in (metropolis(log_prior=given), gr.Slice(likelihood, 0.1, log_prior=given)):
+        with pytest.raises(InvalidArgument, match="one real number"):
+            kernel.step(seeded(), gr.Position(np.zeros(1)))
+    number = metropolis(log_prior=lambda x: np.array(-0.5))
+    assert len(number.step(seeded(), gr.Position(np.zeros(1)))[0].position) == 1

@@ -1,0 +1,168 @@
+"""Numba functions are tried out when a population is made: what they give, and how far they read."""
+
+import sys
+
+import numba
+import numpy as np
+import pytest
+from tests.common import seeded
+
+import gumbelrace as gr
+from gumbelrace import jit
+from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.solvers.exact import totals
+
+here = sys.modules[__name__]
+Y = seeded(1).normal(size=100)
+WRONG = {
+    "an array": numba.njit(lambda n, arm, y: y),
+    "complex128": numba.njit(lambda n, arm, y: y[n] * 1j),
+    "a tuple": numba.njit(lambda n, arm, y: (y[n], 1.0)),
+    "None": numba.njit(lambda n, arm, y: None),
+    "unicode": numba.njit(lambda n, arm, y: "text"),
+}
+
+
+@numba.njit
+def sometimes(n, arm, y):
+    if n > 3:
+        return y[n]
+
+
+@numba.njit
+def plain(n, arm, y):
+    return y[n] * arm
+
+
+@numba.njit
+def deep(y, n, depth):
+    return y[n] if depth == 0 else deep(y, n, depth - 1)
+
+
+@numba.njit
+def nested(n, arm, y):
+    return deep(y, n, 2) * arm
+
+
+@jit.part
+def only_for_compiled_code(y, n):
+    return y[n]
+
+
+@numba.njit
+def by_a_part(n, arm, y):
+    return only_for_compiled_code(y, n) * arm
+
+
+@numba.njit
+def by_a_module(n, arm, y):
+    return here.deep(y, n, 0) * arm
+
+
+@numba.njit
+def writing(n, arm, y, seen):
+    seen[n] += 1
+    return y[n]
+
+
+@numba.njit
+def of_theta(n, theta, y):
+    return -0.5 * (y[n] - theta[0]) ** 2
+
+
+@numba.njit
+def terms(n, centre, direction, y):
+    return -0.5 * (y[n] - centre[0]) ** 2, (y[n] - centre[0]) * direction[0], -(direction[0] ** 2)
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_result_that_is_no_real_number_is_refused(kind):
+    for make in [gr.compiled, lambda f, data, size, arms: gr.pairs(f, data, size)]:
+        with pytest.raises(InvalidArgument, match="must give a real number"):
+            make(WRONG[kind], (Y,), 100, 2)
+
+
+def test_messages_say_what_is_missing():
+    with pytest.raises(InvalidArgument, match=r"an index such as \[n\] is missing"):
+        gr.compiled(WRONG["an array"], (Y,), 100, 2)
+    with pytest.raises(InvalidArgument, match="a return is missing"):
+        gr.compiled(sometimes, (Y,), 100, 2)
+
+
+@pytest.mark.parametrize(
+    "factor", [lambda n, arm, y: n + arm, lambda n, arm, y: n > arm], ids=["int", "bool"]
+)
+def test_integers_and_truth_values_are_numbers(factor):
+    found = totals(gr.compiled(numba.njit(factor), (Y,), 10, 2))
+    np.testing.assert_array_equal(found, [sum(factor(n, arm, Y) for n in range(10)) for arm in range(2)])
+
+
+def test_result_of_a_likelihood_is_refused_when_the_points_are_known():
+    likelihood = gr.likelihood(numba.njit(lambda n, theta, y: y[n] - theta), (Y,), 100)
+    assert likelihood([0.0, 1.0]).arms == 2  # numbers
+    with pytest.raises(InvalidArgument, match="must give a real number"):
+        likelihood([[0.0], [1.0]])
+
+
+def test_terms_must_be_three_numbers():
+    for wrong in (of_theta, numba.njit(lambda n, centre, direction, y: (y[n], 0.0))):
+        with pytest.raises(InvalidArgument, match=r"terms.*(3 real numbers|data)"):
+            gr.parameter_taylor(wrong, (Y,), 100, [0.0])
+
+
+def test_control_variate_must_give_a_number():
+    rewards = seeded(2).normal(size=(100, 2))
+    for population in (gr.table(rewards), gr.factors(lambda i, a: rewards[np.ix_(i, a)], 100, 2)):
+        with pytest.raises(InvalidArgument, match="must give a real number"):
+            population.minus(gr.ControlVariate(WRONG["an array"], (Y,), np.zeros(2)))
+
+
+@pytest.mark.parametrize("factor", [plain, nested, by_a_part, by_a_module], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("size", [101, 10**8])
+def test_size_beyond_the_data_is_refused(factor, size):
+    assert gr.compiled(factor, (Y,), 100, 2).size == 100
+    with pytest.raises(ShapeMismatch, match=rf"data\[0\], of shape \(100,\), at n = {size - 1}"):
+        gr.compiled(factor, (Y,), size, 2)
+
+
+def test_arms_beyond_the_data_are_refused():
+    centred = numba.njit(lambda n, arm, y, centres: y[n] - centres[arm])
+    with pytest.raises(ShapeMismatch, match=r"data\[1\], of shape \(3,\), at n = 99, arm = 3"):
+        gr.compiled(centred, (Y, np.zeros(3)), 100, 4)
+
+
+def test_likelihoods_pairs_terms_and_control_variates_are_checked_too():
+    with pytest.raises(ShapeMismatch, match=r"data\[0\], of shape \(100,\), at n = 100"):
+        gr.likelihood(of_theta, (Y,), 101)([[0.0], [1.0]])
+    with pytest.raises(ShapeMismatch, match=r"theta, of shape \(0,\)"):
+        gr.likelihood(of_theta, (Y,), 100)(np.zeros((2, 0)))
+    with pytest.raises(ShapeMismatch, match=r"data\[0\].*j = 100"):
+        gr.pairs(numba.njit(lambda i, j, y: y[i] - y[j]), (Y,), 101)
+    with pytest.raises(ShapeMismatch, match=r"terms reads beyond data\[0\]"):
+        gr.parameter_taylor(terms, (Y,), 101, [0.0])
+    with pytest.raises(ShapeMismatch, match=r"function reads beyond data\[0\]"):
+        gr.table(np.zeros((101, 2))).minus(gr.ControlVariate(plain, (Y,), np.zeros(2)))
+
+
+def test_another_length_of_the_same_data_is_tried_out_anew():
+    assert gr.compiled(plain, (Y,), 100, 2).size == 100
+    with pytest.raises(ShapeMismatch):
+        gr.compiled(plain, (Y[:99],), 100, 2)
+
+
+@pytest.mark.parametrize("size", [100, 200_000])  # data that are copied for the trial, and that are not
+def test_a_trial_changes_nothing(size):
+    seen = np.zeros(size, np.int64)
+    gr.compiled(writing, (np.zeros(size), seen), size, 2)
+    assert not seen.any()
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, NotImplementedError])
+def test_other_errors_of_the_trial_are_left_to_the_race(error):
+    @numba.njit
+    def raising(n, arm, y):
+        if n == 99:
+            raise error
+        return y[n]
+
+    assert gr.compiled(raising, (Y,), 100, 2).size == 100
