@@ -36,12 +36,14 @@ SHAPES: dict[str, Shape] = {
 }
 # From left to right in the paper's figures; two thirds of the time goes into 100 arms.
 DELTAS = {2: (1e-3, 3e-3, 1e-2, 3e-2, 0.1), 10: (1e-3, 3e-3, 1e-2, 3e-2, 0.1), 100: (1e-3, 1e-2, 0.1)}
+# The paper takes the estimated deviation for the true one.
+PRINTED = Normal(student=False)
 SOLVERS: dict[str, Callable[[float], Solver]] = {
     "lil'UCB": LilUCB,
     "Racing-EBS": lambda delta: Race(Serfling(), delta),
     "Racing-EBS, marginal": lambda delta: Race(Serfling(), delta, variance=Marginal()),
-    "Racing-Normal": lambda delta: Race(Normal(), delta),
-    "Racing-Normal, marginal": lambda delta: Race(Normal(), delta, variance=Marginal()),
+    "Racing-Normal": lambda delta: Race(PRINTED, delta),
+    "Racing-Normal, marginal": lambda delta: Race(PRINTED, delta, variance=Marginal()),
     "Betting": Betting,
 }
 
