@@ -21,7 +21,7 @@ from gumbelrace.population.base import Floats
 from gumbelrace.population.table import Table
 from gumbelrace.solvers.base import Solver
 from gumbelrace.solvers.betting import Betting
-from gumbelrace.solvers.exact import totals
+from gumbelrace.solvers.exact import Totals, compared
 from gumbelrace.solvers.lilucb import LilUCB
 from gumbelrace.solvers.race import Race
 
@@ -58,7 +58,7 @@ class Prepared(NamedTuple):
     """A problem's rewards, and their exact sums."""
 
     population: AsPrinted
-    sums: Floats
+    sums: Totals
 
 
 def probabilities(arms: int) -> Floats:
@@ -89,4 +89,4 @@ class Problems:
 
 def _prepared(problem: Problem, seed: int, size: int) -> Prepared:
     population = AsPrinted(rewards(problem, seed, size))
-    return Prepared(population, totals(population))
+    return Prepared(population, compared(population))
