@@ -128,7 +128,7 @@ def test_ties_are_no_errors():
 
 
 def skewed(kind, shift):
-    """Make a constant arm, and one with rare bad rows, beside a number that both share: no sum is rounded."""
+    """Make a constant arm and one with rare bad rows, plus a number that both share; none is rounded."""
     column = -np.random.default_rng(9).lognormal(0.0, 2.0, 4000)
     column = (column - column.mean()) / (column.std() * np.sqrt(len(column)))
     rewards = np.round(np.stack([column, np.zeros(4000)], axis=1) * 2.0**20) * 2.0**-20 + shift

@@ -35,7 +35,7 @@ def test_normal_is_equation_8(delta, first, size):
 @pytest.mark.parametrize("delta", [0.001, 0.05, 0.3, 0.9])
 @pytest.mark.parametrize(("first", "size"), CASES)
 def test_normal_has_the_tail_of_students_t(delta, first, size):
-    """At each look the statistic of T normal rewards is beyond its bound as often as the walk is beyond B."""
+    """At each look, T normal rewards are beyond their bound as often as the walk is beyond B."""
     looks = looks_of(first, size)
     per_deviation, per_range = gr.Normal().coefficients(delta, looks, size)
     # In units of the error that is estimated: σ̂² = SS/T, and the variance of the mean SS/(T-1)·(1/T - 1/N).

@@ -165,7 +165,7 @@ def test_the_normal_bound_is_nearly_sharp_on_ties(shape, arms):
 
 
 def errors_of_short_looks(bound, delta, first, arms, variance):
-    """Count errors in 6,000 ties of normal rewards, on a table where no early scan rescues a race; seed 13."""
+    """Count errors in 6,000 ties of normal rewards where no early scan rescues a race; seed 13."""
     rng = np.random.default_rng(13)
     rewards, race = make("normal", rng, 5000, arms, 0.1), gr.Race(bound, delta, first, variance)
     return errors_on_ties(race, AsPrinted(rewards), rewards.sum(axis=0), 6000, rng)
@@ -176,7 +176,7 @@ def errors_of_short_looks(bound, delta, first, arms, variance):
 @pytest.mark.parametrize("first", [4, 8, 50])
 @pytest.mark.parametrize("delta", [0.05, 0.01])
 def test_the_normal_bound_holds_from_short_looks_on(variance, arms, first, delta):
-    """Claim: on ties of normal rewards P(error) ≤ 1.1 δ. Oracle: the arm made best; false-alarm rate 1e-4."""
+    """Claim: on ties of normal rewards P(error) ≤ 1.1 δ. Oracle: the arm made best; rate 1e-4."""
     errors = errors_of_short_looks(gr.Normal(), delta, first, arms, variance)
     assert keeps(errors, 6000, 1.1 * delta)
 

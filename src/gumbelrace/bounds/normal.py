@@ -20,8 +20,8 @@ class Normal(Bound):
     Parameters
     ----------
     student : bool
-        Whether to allow for the error of σ̂ itself, by Student's t. False is the paper's formula, which takes
-        σ̂ for σ: after a first look at 8 normal rewards it errs 7 times as often as δ = 0.001 allows.
+        Whether to allow for the error of σ̂ itself, by Student's t. False is the paper's formula, which
+        takes σ̂ for σ: from a first look at 8 normal rewards on, it errs 7 times as often as δ = 0.001 says.
 
     Notes
     -----
@@ -30,9 +30,9 @@ class Normal(Bound):
 
         G = B · σ̂ / √T · (1 - (T-1)/(N-1))^½,    σ̂² = SS/T,
 
-    where SS are the squared deviations from the mean. For normal rewards the mean's distance from that of all
-    N rewards, over the unbiased (SS/(T-1) · (1/T - 1/N))^½, has Student's distribution with T - 1 degrees of
-    freedom. So at each look B gives way to the quantile of the same tail, t_T = F_{T-1}⁻¹(Φ(B)):
+    where SS are the squared deviations from the mean. For normal rewards the mean's distance from that of
+    all N rewards, over the unbiased (SS/(T-1) · (1/T - 1/N))^½, has Student's distribution with T - 1
+    degrees of freedom. So at each look B gives way to the quantile of the same tail, t_T = F_{T-1}⁻¹(Φ(B)):
 
         G = t_T · σ̂ · ((1 - T/N)/(T-1))^½.
 
@@ -51,7 +51,8 @@ class Normal(Bound):
         level = b_normal(delta, float(looks[0]) / size) if len(looks) else 0.0
         if not self.student:
             return _scaled(level, looks.astype(np.float64), np.float64(size))
-        per_deviation = _quantiles(level, looks - 1.0) * np.sqrt((1.0 - looks / size) / (looks - 1.0))
+        freedom = looks.astype(np.float64) - 1.0
+        per_deviation = _quantiles(level, freedom) * np.sqrt((1.0 - looks / size) / freedom)
         return Coefficients(per_deviation, np.zeros(len(looks)))
 
     def any_schedule(self, delta: float, looks: Floats, sizes: Floats) -> Coefficients:
@@ -63,7 +64,8 @@ def _quantiles(level: float, freedom: Floats) -> Floats:
     """Give the quantiles of Student's distributions that have the tail of the normal one beyond `level`."""
     tail = float(scipy.special.ndtr(-abs(level)))
     # Beyond the range of floats the quantile is infinite, with a sign that differs between releases.
-    return np.copysign(np.abs(scipy.special.stdtrit(freedom, tail)), level)
+    quantiles: Floats = np.abs(scipy.special.stdtrit(freedom, tail))
+    return np.copysign(quantiles, level)
 
 
 def _scaled(level: float, looks: Floats, sizes: Floats | np.float64) -> Coefficients:

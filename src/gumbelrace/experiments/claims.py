@@ -247,7 +247,7 @@ def normal_is_the_same_for_all_shapes(records: Sequence[Record]) -> Claim:
 
 
 def kurtosis_of_the_lognormal(drawn: Floats) -> Claim:
-    """Measure the tail of the rewards that are used; "about" is within a factor of two, for the median arm."""
+    """Measure the tail of the rewards that are used; "about" means within a factor of two."""
     centred = drawn - drawn.mean(axis=0)
     excess = np.mean(centred**4, axis=0) / np.mean(centred**2, axis=0) ** 2 - 3.0
     return Claim(
@@ -255,8 +255,8 @@ def kurtosis_of_the_lognormal(drawn: Floats) -> Claim:
         f"That of our rewards lies between {excess.min():,.0f} and {excess.max():,.0f}, by arm; "
         f"the median is {np.median(excess):,.0f}.",
         bool(0.5 <= np.median(excess) / 4000.0 <= 2.0),
-        "So it is for samples of 100,000. The distribution's own is 9.2 million if 2 is the standard deviation "
-        "of the logarithm, as here, and 3,946 if it is the variance.",
+        "That is what samples of 100,000 show. The distribution's own is 9.2 million if 2 is the standard "
+        "deviation of the logarithm, as here, and 3,946 if it is the variance.",
     )
 
 

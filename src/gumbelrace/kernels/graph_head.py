@@ -138,4 +138,6 @@ def slack(memo: Memo, label: int) -> float:
     """Give how far a value may be off by rounding, with the sizes of its factors in what is spare."""
     if memo.values[label] == -np.inf:
         return 0.0
-    return ROUNDING * memo.spare[label] + FEW_ADDITIONS * (abs(memo.offset[label]) + abs(memo.values[label]))
+    return ROUNDING * memo.spare[label] + FEW_ADDITIONS * (
+        abs(memo.offset[label]) + abs(memo.values[label])
+    )

@@ -222,8 +222,8 @@ class LilUCB(Solver):
         check_delta(self.delta)
         if self.proved and self.delta >= (most := most_guaranteed()):
             raise InvalidArgument(
-                f"delta is {self.delta:g}; the theorem of lil'UCB holds below {most:.4f}: give a smaller one, "
-                "or take LilUCB(delta), which is not proved"
+                f"delta is {self.delta:g}; the theorem of lil'UCB holds below {most:.4f}: give a smaller "
+                "one, or take LilUCB(delta), which is not proved"
             )
 
     @classmethod

@@ -11,9 +11,9 @@ from gumbelrace.solvers.field import (
     EVALUATIONS,
     LEADER,
     Field,
+    add,
     drop_ruled_out,
     is_possible,
-    add,
     line_up,
     rank,
 )
