@@ -29,8 +29,8 @@ WAY = 8192
 
 # Rewards that a scan adds up plainly, before rounding is accounted for.
 PIECE = 1024
-# Share of Σ|reward - shift| within which a sum is right. A plain sum of n numbers is off by at most n·2^-53 of
-# their sizes, and n is at most HELD, 2^11. Two such sums are compared, each with a shift of its own.
+# Share of Σ|reward - shift| within which a sum is right. A plain sum of n numbers is off by at most n·2^-53
+# of their sizes, and n is at most HELD, 2^11. Two such sums are compared, each with a shift of its own.
 ROUNDING = 2.0**-40
 # The same for a few plain additions.
 FEW_ADDITIONS = 2.0**-50
