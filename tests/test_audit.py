@@ -127,6 +127,37 @@ def test_ties_are_no_errors():
         assert gr.audit(population, Tied(arm), draws=20, rng=seeded()).errors == errors
 
 
+def skewed(kind, shift):
+    """Make a constant arm and one with rare bad rows, plus a number that both share; none is rounded."""
+    column = -np.random.default_rng(9).lognormal(0.0, 2.0, 4000)
+    column = (column - column.mean()) / (column.std() * np.sqrt(len(column)))
+    rewards = np.round(np.stack([column, np.zeros(4000)], axis=1) * 2.0**20) * 2.0**-20 + shift
+    if kind == "table":
+        return gr.table(rewards)
+    if kind == "factors":
+        return gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], 4000, 2)
+    return gr.independent(lambda index, arm: rewards[index, arm], [4000, 4000])
+
+
+@pytest.mark.parametrize(("kind", "near"), [("table", 0), ("factors", 0), ("independent", 5)])
+def test_errors_are_seen_beside_a_large_number_that_arms_share(kind, near):
+    """Adding 1e7 to all rewards changes no answer; of arms of their own, a few near ties are forgiven."""
+    plain, large = (
+        gr.audit(skewed(kind, shift), gr.Race(), draws=300, rng=seeded(10)) for shift in (0.0, 1e7)
+    )
+    assert plain.broken
+    assert plain.errors - near <= large.errors <= plain.errors
+
+
+def test_errors_are_seen_beside_large_offsets():
+    prior = np.array([1e9, 1e9])
+    plain, large = (
+        gr.audit(skewed("table", 0.0), gr.Race(), draws=300, rng=seeded(10), log_prior=log_prior)
+        for log_prior in (None, prior)
+    )
+    assert plain.errors == large.errors > 0
+
+
 def test_reshuffling_does_not_change_the_exact_answer():
     rewards = np.random.default_rng(7).uniform(size=(20_000, 3), high=0.01)
     report = gr.audit(gr.table(rewards), gr.Exact(), draws=5, rng=seeded(8), reshuffle_every=2)

@@ -9,15 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.jit import check_generator
-from gumbelrace.population.base import Floats, Population, checked_count
+from gumbelrace.population.base import Population, checked_count
 from gumbelrace.population.given import as_population
 from gumbelrace.sample import batches, checked_prior, gumbels, share_read
 from gumbelrace.solvers.base import Promise, Solver, checked_solver
-from gumbelrace.solvers.exact import totals
+from gumbelrace.solvers.exact import Totals, compared
 from gumbelrace.solvers.results import Results
-
-# Sums that differ by less than this share of their size are equal but for rounding.
-ROUNDING = 1e-10
 
 
 @dataclass(frozen=True)
@@ -116,23 +113,22 @@ def audit(
         raise InvalidArgument(f"confidence is {confidence}; it must lie strictly between 0 and 1")
     count = checked_count(draws, "draws")
     rewards.draw_order(rng)
-    prior, exact = checked_prior(log_prior, rewards.arms), totals(rewards)
+    prior, exact = checked_prior(log_prior, rewards.arms), compared(rewards)
     errors, evaluations = 0, rewards.read_before
     for shuffled, part in batches(rewards, count, reshuffle_every, rng):
         offsets = gumbels(prior, part, rng)
         found = solver.best_each(shuffled, offsets, rng)
-        errors += wrong(found.arms, exact + offsets)
+        errors += wrong(found.arms, exact.plus(offsets))
         evaluations += int(found.evaluations.sum())
     interval = clopper_pearson(errors, count, confidence)
     fraction = share_read(evaluations, count, rewards)
     return Audit(errors, count, interval, confidence, fraction, solver.promise.on(rewards))
 
 
-def wrong(arms: NDArray[np.int64], values: Floats) -> int:
-    """Count the arms that are not the best of their row of `values`."""
-    chosen = np.take_along_axis(values, arms[:, None], axis=1)[:, 0]
-    best = values.max(axis=1)
-    return int(np.sum(chosen < best - ROUNDING * np.abs(best)))
+def wrong(arms: NDArray[np.int64], values: Totals) -> int:
+    """Count the arms that are not the best of their row of `values`, whatever rounding did."""
+    highest = np.take_along_axis(values.sums + values.rounding, arms[:, None], axis=1)[:, 0]
+    return int(np.sum(highest < np.max(values.sums - values.rounding, axis=1)))
 
 
 class Audited(Solver):
@@ -172,7 +168,7 @@ class Audited(Solver):
     def best_each(self, population: Population, offsets: ArrayLike, rng: np.random.Generator) -> Results:
         """Find the best arm once for each row of `offsets`, and check it."""
         found = self.solver.best_each(population, offsets, rng)
-        self.errors += wrong(found.arms, totals(population) + np.asarray(offsets))
+        self.errors += wrong(found.arms, compared(population).plus(np.asarray(offsets)))
         self.decisions += len(found.arms)
         return found
 

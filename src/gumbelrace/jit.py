@@ -33,6 +33,8 @@ PART = {
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
 }
+# Sums that account for their own rounding must be added up as written.
+AS_WRITTEN = {**PART, "fastmath": False}
 # The defaults of numba, said aloud; but what runs for every reward is inlined.
 USERS = {**PART, "error_model": "python", "fastmath": False, "_nrt": True}
 
@@ -49,6 +51,12 @@ def part(function: Function) -> Function:
     A part must not make arrays; a `maker` may.
     """
     compiled: Function = numba.njit(**PART)(function)
+    return compiled
+
+
+def as_written(function: Function) -> Function:
+    """Compile a part whose arithmetic is never reordered, also where its caller's is."""
+    compiled: Function = numba.njit(**AS_WRITTEN)(function)
     return compiled
 
 

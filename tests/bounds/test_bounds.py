@@ -5,12 +5,14 @@ import math
 import numba
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.special import ndtri
 
 import gumbelrace as gr
 from gumbelrace.bounds import lil
 from gumbelrace.jit import OPTIONS
 
+PRINTED = gr.Normal(student=False)
 CASES = [(50, 1000), (50, 100_000), (2, 300), (3, 17), (50, 51)]
 
 
@@ -23,11 +25,36 @@ def looks_of(first, size):
 @pytest.mark.parametrize(("first", "size"), CASES)
 def test_normal_is_equation_8(delta, first, size):
     looks = looks_of(first, size)
-    per_deviation, per_range = gr.Normal().coefficients(delta, looks, size)
+    per_deviation, per_range = PRINTED.coefficients(delta, looks, size)
     level = gr.b_normal(delta, first / size)
     expected = [level / math.sqrt(t) * math.sqrt(1 - (t - 1) / (size - 1)) for t in looks.tolist()]
     np.testing.assert_allclose(per_deviation, expected, rtol=1e-12)
     assert per_range.tolist() == [0.0] * len(looks)
+
+
+@pytest.mark.parametrize("delta", [0.001, 0.05, 0.3, 0.9])
+@pytest.mark.parametrize(("first", "size"), CASES)
+def test_normal_has_the_tail_of_students_t(delta, first, size):
+    """At each look, T normal rewards are beyond their bound as often as the walk is beyond B."""
+    looks = looks_of(first, size)
+    per_deviation, per_range = gr.Normal().coefficients(delta, looks, size)
+    # In units of the error that is estimated: σ̂² = SS/T, and the variance of the mean SS/(T-1)·(1/T - 1/N).
+    units = [math.sqrt(t / (t - 1) * (1 / t - 1 / size)) for t in looks.tolist()]
+    tails = stats.t.sf(per_deviation / units, looks - 1)
+    np.testing.assert_allclose(tails, stats.norm.sf(gr.b_normal(delta, first / size)), rtol=1e-9)
+    assert per_range.tolist() == [0.0] * len(looks)
+
+
+def test_many_rewards_tell_their_deviation():
+    looks = looks_of(100_000, 10_000_000)
+    new, printed = (bound.coefficients(0.01, looks, 10_000_000) for bound in (gr.Normal(), PRINTED))
+    np.testing.assert_allclose(new.per_deviation, printed.per_deviation, rtol=1e-4)
+
+
+def test_a_tail_beyond_floats_decides_nothing():
+    for delta in (1e-250, 1e-300):
+        per_deviation = gr.Normal().coefficients(delta, looks_of(4, 1000), 1000).per_deviation
+        assert (per_deviation > 1.0).all()
 
 
 def serfling(delta, t, size, deviation, spread):

@@ -47,7 +47,7 @@ def test_racing_ebs_is_the_rule_of_the_race(rewards):
 
 
 def test_racing_normal_is_the_rule_of_the_race(rewards):
-    looks = rule(gr.Normal(), rewards)
+    looks = rule(gr.Normal(student=False), rewards)
     rows, widths = normal(looks.at, SIZE, DELTA)
     assert (rows == looks.at).all()
     assert widths == pytest.approx(looks.per_deviation)

@@ -285,10 +285,16 @@ def test_audit_of_exact_finds_nothing() -> None:
 
 
 def test_audit_counts_errors() -> None:
-    """A race that promises next to nothing errs, and the audit says so."""
-    kernel = gr.GraphGibbs(curie_weiss(2000, 2.0), 3, gr.Potts(), solver=gr.Betting(0.9))
-    rng = np.random.default_rng(21)
-    assert kernel.audit(rng, kernel.start(rng))[0] > 0
+    """A race that promises next to nothing errs, and the audit says so; also beside what labels share."""
+    plain, large = (
+        gr.GraphGibbs(curie_weiss(2000, 2.0), 3, gr.Potts(), np.full(3, shared), gr.Betting(0.9))
+        for shared in (0.0, 1e10)
+    )
+    state = plain.start(np.random.default_rng(21))
+    wrong, _ = plain.audit(np.random.default_rng(22), state)
+    assert wrong > 10
+    # The noise itself is rounded there.
+    assert large.audit(np.random.default_rng(22), state)[0] == pytest.approx(wrong, abs=3)
 
 
 def test_audit_does_not_change_the_draws() -> None:

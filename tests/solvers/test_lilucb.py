@@ -5,6 +5,7 @@ import pytest
 from tests.common import seeded
 
 import gumbelrace as gr
+from gumbelrace import errors
 from gumbelrace.bounds.lil import guaranteed, heuristic
 
 
@@ -91,16 +92,25 @@ def test_heuristic_parameters():
     assert heuristic(0.1, 10) == (0.0, 0.5, 0.02, 2.0)
 
 
-@pytest.mark.parametrize("delta", [1e-6, 0.01, 0.05, 0.5, 0.99])
+@pytest.mark.parametrize("delta", [1e-6, 0.01, 0.05, 0.2566])
 def test_guaranteed_parameters_satisfy_the_theorem(delta):
     epsilon, beta, inner, ratio = guaranteed(delta)
     c = (2 + epsilon) / epsilon * (1 / np.log(1 + epsilon)) ** (1 + epsilon)
     assert 4 * np.sqrt(c * inner) + 4 * c * inner == pytest.approx(delta, rel=1e-9)
-    assert 0 < inner < np.log(1 + epsilon) / np.e
+    assert 0 < c * inner < np.log(1 + epsilon) / np.e
     weight, log = ((2 + beta) / beta) ** 2, np.log(1 / inner)
     room = 1 - inner - np.sqrt(inner**0.25 * log)
     assert room > 0
     assert ratio >= (1 - 1e-12) * weight * (1 + np.log(2 * np.log(weight / inner)) / log) / room
+
+
+@pytest.mark.parametrize("delta", [0.2567, 0.5, 0.99])
+def test_no_guarantee_is_given_where_the_theorem_does_not_hold(delta):
+    """It asks for δ' < log(1 + ε)/(e c), which is δ < 0.25665 at ε = 0.01."""
+    assert gr.LilUCB(delta).delta == delta
+    for make in (gr.LilUCB.guaranteed, lambda delta: gr.LilUCB(delta, proved=True)):
+        with pytest.raises(errors.InvalidArgument, match=r"below 0\.2567"):
+            make(delta)
 
 
 def test_promises():

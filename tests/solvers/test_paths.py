@@ -160,9 +160,10 @@ def follow_races(rewards, variance, reference_delta, seeds):
     """Run races beside the reference; return each reference and whether all rows were scanned."""
     for seed in seeds:
         offset = seeded(seed).gumbel(size=6)
-        outcome, calls = follow(gr.Race(variance=variance), rewards, offset, seed)
-        race = Algorithm1(rewards, offset, reference_delta, variance.paired)
-        yield race.follow(calls, outcome), outcome.exhausted
+        race = gr.Race(gr.Normal(student=False), variance=variance)  # the paper's own bound
+        outcome, calls = follow(race, rewards, offset, seed)
+        reference = Algorithm1(rewards, offset, reference_delta, variance.paired)
+        yield reference.follow(calls, outcome), outcome.exhausted
 
 
 @pytest.mark.parametrize("size", [300, 20_000])

@@ -28,14 +28,24 @@ def heuristic(delta: float, arms: int) -> Lil:
     return Lil(0.0, 0.5, delta / 5.0, 1.0 + 10.0 / arms)
 
 
+# ε and β of the guaranteed parameters, and the c of the theorem: (2+ε)/ε (1/log(1+ε))^(1+ε).
+EPSILON, BETA = 0.01, 1.0
+C = (2.0 + EPSILON) / EPSILON * (1.0 / np.log1p(EPSILON)) ** (1.0 + EPSILON)
+
+
+def most_guaranteed() -> float:
+    """Give the δ below which Theorem 2 of the lil'UCB paper holds, which asks that δ' < log(1+ε)/(e c)."""
+    largest = np.log1p(EPSILON) / np.e  # of c δ'
+    return float(4.0 * np.sqrt(largest) + 4.0 * largest)
+
+
 def guaranteed(delta: float) -> Lil:
     """Give parameters for which the error is at most `delta` by Theorem 2 of the lil'UCB paper.
 
-    The theorem's error is 4√(c δ') + 4 c δ' with c = (2+ε)/ε (1/log(1+ε))^(1+ε); it is solved for δ'.
+    The theorem's error is 4√(c δ') + 4 c δ'; it is solved for δ'.
     """
-    epsilon, beta = 0.01, 1.0
-    c = (2.0 + epsilon) / epsilon * (1.0 / np.log1p(epsilon)) ** (1.0 + epsilon)
-    inner = (np.sqrt(1.0 + delta) - 1.0) ** 2 / (4.0 * c)
+    epsilon, beta = EPSILON, BETA
+    inner = (np.sqrt(1.0 + delta) - 1.0) ** 2 / (4.0 * C)
     weight, log_term = ((2.0 + beta) / beta) ** 2, np.log(1.0 / inner)
     ratio = weight * (1.0 + np.log(2.0 * np.log(weight / inner)) / log_term)
     ratio /= 1.0 - inner - np.sqrt(inner**0.25 * log_term)

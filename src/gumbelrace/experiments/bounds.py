@@ -92,7 +92,7 @@ def serfling(rows: Indices, size: int, delta: float, width: float) -> Floats:
 
 def normal(rows: Indices, size: int, delta: float) -> tuple[Indices, Floats]:
     """Give G of Racing-Normal from its first look on."""
-    bound = Normal()
+    bound = Normal(student=False)  # as printed
     rows = np.append(bound.first, rows[rows > bound.first])
     return rows, bound.coefficients(delta, rows, size).per_deviation
 

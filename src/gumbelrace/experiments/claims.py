@@ -8,6 +8,7 @@ import scipy  # its parts load when first used
 
 from gumbelrace.experiments.records import Broken, Claim, Problem, Record
 from gumbelrace.experiments.synthetic import rewards
+from gumbelrace.population.base import Floats
 
 # Significance of the paper's statements on errors, shared out among the points of a statement.
 LEVEL = 0.05
@@ -29,7 +30,7 @@ def claims(records: Sequence[Record], broken: Sequence[Broken], seed: int) -> li
         uniform_suits_the_bounded(records),
         marginal_is_conservative(records),
         normal_is_the_same_for_all_shapes(records),
-        kurtosis_of_the_lognormal(seed),
+        kurtosis_of_the_lognormal(rewards(Problem(10, "lognormal", 1.0), seed)),
         normal_may_break(broken),
         betting_keeps_its_promise(records, broken),
         betting_against_normal(records),
@@ -245,16 +246,17 @@ def normal_is_the_same_for_all_shapes(records: Sequence[Record]) -> Claim:
     )
 
 
-def kurtosis_of_the_lognormal(seed: int) -> Claim:
-    """Measure the tail of the rewards that are used."""
-    drawn = rewards(Problem(10, "lognormal", 1.0), seed)
-    excess = np.mean((drawn - drawn.mean(axis=0)) ** 4, axis=0) - 3.0
+def kurtosis_of_the_lognormal(drawn: Floats) -> Claim:
+    """Measure the tail of the rewards that are used; "about" means within a factor of two."""
+    centred = drawn - drawn.mean(axis=0)
+    excess = np.mean(centred**4, axis=0) / np.mean(centred**2, axis=0) ** 2 - 3.0
     return Claim(
         "The excess kurtosis of LogNormal(0, 2) is about 4,000.",
-        f"That of our rewards lies between {excess.min():,.0f} and {excess.max():,.0f}, by arm.",
-        False,
-        "4,000 is that of a logarithm with variance 2 (3,946). Ours has standard deviation 2, numpy's "
-        "lognormal(0, 2), with a heavier tail.",
+        f"That of our rewards lies between {excess.min():,.0f} and {excess.max():,.0f}, by arm; "
+        f"the median is {np.median(excess):,.0f}.",
+        bool(0.5 <= np.median(excess) / 4000.0 <= 2.0),
+        "That is what samples of 100,000 show. The distribution's own is 9.2 million if 2 is the standard "
+        "deviation of the logarithm, as here, and 3,946 if it is the variance.",
     )
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gumbelrace.bounds.normal import Normal
 from gumbelrace.experiments.arch_bins import Binned, binned
 from gumbelrace.experiments.orders import ORDERS, Floats, Setting, laplace_fits
 from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
@@ -60,7 +61,7 @@ class Printed(Setting):
 
     def kernel(self, solver: Solver | None = None, adapt_for: int = 0, exact: bool = False) -> CarlinChib:
         """Make the kernel of a chain over the orders; see `Setting.kernel`."""
-        solver = solver or Race()
+        solver = solver or Race(Normal(student=False))
         likelihood = ArchLikelihood(self.data, PAPER_TAU, None if exact else self.control)
         models = [
             candidate(fit, log_step, langevin(fit, likelihood, solver, exact))
@@ -122,11 +123,12 @@ def fit_as_printed(
     data, fits = laplace_fits(returns, orders, PAPER_TAU)
     control = binned(data, fits)
     raced, exact = ArchLikelihood(data, PAPER_TAU, control), ArchLikelihood(data, PAPER_TAU)
+    race = Race(Normal(student=False))
     return Printed(
         data,
         fits,
         control,
-        np.array([tuned(fit, langevin(fit, raced, Race(), False, WARMUP), rng) for fit in fits]),
+        np.array([tuned(fit, langevin(fit, raced, race, False, WARMUP), rng) for fit in fits]),
         np.array([tuned(fit, langevin(fit, exact, Exact(), True, WARMUP), rng) for fit in fits]),
     )
 

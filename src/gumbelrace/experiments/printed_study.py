@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbelrace.bounds.normal import Normal
 from gumbelrace.chain.trace import Trace
 from gumbelrace.experiments.order_audit import Audits, audits
 from gumbelrace.experiments.order_chains import (
@@ -123,7 +124,8 @@ def run_as_printed(
     progress : bool
         Whether to show how far it is.
     """
-    race, runs = Race(delta=plan.delta, first=plan.first), Runs(printed, plan, folder, progress)
+    race = Race(Normal(student=False), plan.delta, plan.first)
+    runs = Runs(printed, plan, folder, progress)
     adapting = {
         RACED: runs.adapted(printed.kernel(race, plan.adapt), chains=plan.chains),
         EXACT: runs.adapted(printed.kernel(Exact(), plan.adapt, exact=True), "adapt exact", plan.chains),

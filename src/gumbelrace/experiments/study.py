@@ -33,7 +33,7 @@ from gumbelrace.experiments.synthetic import (
 from gumbelrace.population.base import Floats
 from gumbelrace.sample import batches, gumbels
 from gumbelrace.solvers.base import Solver
-from gumbelrace.solvers.exact import Exact
+from gumbelrace.solvers.exact import Exact, Totals
 
 # Draws of one order of the rows share it; so many are made before the rows are shuffled anew.
 RESHUFFLE = 2500
@@ -166,7 +166,7 @@ class Tally:
         self.seconds, self.scans = 0.0, list[float]()
 
     def add(
-        self, population: AsPrinted, solver: Solver, sums: Floats, offsets: Floats, rng: np.random.Generator
+        self, population: AsPrinted, solver: Solver, sums: Totals, offsets: Floats, rng: np.random.Generator
     ) -> None:
         """Make draws and check them; time some exact scans between them."""
         if len(self.scans) < SCANS:
@@ -175,7 +175,7 @@ class Tally:
         found = solver.best_each(population, offsets, rng)
         self.seconds += time.thread_time() - started
         self.draws += len(offsets)
-        self.errors += wrong(found.arms, sums + offsets)
+        self.errors += wrong(found.arms, sums.plus(offsets))
         self.read += int(found.evaluations.sum())
 
     def is_exact(self, rewards: int) -> bool:

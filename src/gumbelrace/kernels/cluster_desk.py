@@ -193,6 +193,7 @@ def _new_memo(size: int, arms: int) -> Memo:
     return Memo(
         np.zeros(size + 1),
         np.zeros(size + 1),
+        np.zeros(size + 1),
         np.zeros(arms, np.int64),
         np.zeros(arms, np.int64),
         np.zeros(arms, np.int64),

@@ -10,13 +10,12 @@ from gumbelrace.kernels.cluster_order import Ordering
 from gumbelrace.kernels.cluster_partition import CLUSTERS, Partition, size_of
 from gumbelrace.population.base import CODE, FINE, Floats, Source, read
 from gumbelrace.population.pair_readers import MENTION
+from gumbelrace.solvers.reading import FEW_ADDITIONS, ROUNDING
 
 # Entries of Desk.tally
 ALL, READ, LOOKED, CHANGED, VISITED, WRONG, DONE = range(7)
 # No segment: nothing is left out, or nothing was found.
 NONE = -1
-# Sums that differ by less than this share of their size are equal but for rounding.
-ROUNDING = 1e-10
 
 
 class Memo(NamedTuple):
@@ -24,6 +23,7 @@ class Memo(NamedTuple):
 
     offset: Floats  # noise of each segment; after the last, of the empty cluster
     sums: Floats  # of each segment that was read whole
+    bulk: Floats  # the same without signs
     segments: NDArray[np.int64]  # of each arm; of a group, the best one
     starts: NDArray[np.int64]
     sizes: NDArray[np.int64]  # of a group of segments of size k, -k
@@ -113,8 +113,9 @@ def read_whole(desk: Desk, source: Source, least: int, most: int, i: int, left_o
         desk.tally[READ] += size
         if is_summed(desk, s):
             memo.sums[s] = desk.sums.table[i, desk.sums.column[partition.ids[s]]]
+            memo.bulk[s] = abs(memo.sums[s])
             continue
-        memo.sums[s] = 0.0
+        memo.sums[s], memo.bulk[s] = 0.0, 0.0
         if size == 0:
             close_empty(desk)
         for k in range(start, start + size):
@@ -141,16 +142,26 @@ def close_empty(desk: Desk) -> None:
 @part
 def add_up(desk: Desk, source: Source, filled: int) -> None:
     """Read the rows of the batch and add each to its segment's sum."""
-    batch, sums = desk.batch, desk.memo.sums
+    batch, sums, bulk = desk.batch, desk.memo.sums, desk.memo.bulk
     if filled > 0 and source.fault[CODE] == FINE:
         read(source, batch.rows, filled, batch.first, 1, batch.values, 0)
         for k in range(filled):
             sums[batch.owner[k]] += batch.values[0, k]
+            bulk[batch.owner[k]] += abs(batch.values[0, k])
 
 
 @part
 def is_best(desk: Desk, source: Source, i: int, chosen: int) -> bool:
     """Whether all values, with the same noise, make the segment chosen the best but for rounding."""
     desk.site[MENTION] = i
-    best = value_of(desk, best_known(desk, source, 0, len(desk.partition.labels), i, NONE))
-    return value_of(desk, chosen) >= best - ROUNDING * abs(best)
+    best = best_known(desk, source, 0, len(desk.partition.labels), i, NONE)
+    return value_of(desk, chosen) + slack(desk, chosen) >= value_of(desk, best) - slack(desk, best)
+
+
+@part
+def slack(desk: Desk, s: int) -> float:
+    """Give how far the value of a segment may be off by rounding."""
+    if value_of(desk, s) == -np.inf:
+        return 0.0
+    empty = s == desk.partition.counts[CLUSTERS]
+    return FEW_ADDITIONS * abs(desk.memo.offset[s]) + (0.0 if empty else ROUNDING * desk.memo.bulk[s])

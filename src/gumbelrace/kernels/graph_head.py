@@ -8,10 +8,7 @@ from numpy.typing import NDArray
 from gumbelrace.jit import maker, part
 from gumbelrace.kernels.graph_layout import Layout, look_at
 from gumbelrace.population.base import Floats, Source, read
-from gumbelrace.solvers.reading import new_block, total
-
-# Sums that differ by less than this share of their size are equal but for rounding.
-ROUNDING = 1e-10
+from gumbelrace.solvers.reading import FEW_ADDITIONS, ROUNDING, new_block, total, total_size, typical
 
 # Entries of Desk.tally
 READ, ALL, LOOKED, CHANGED, VISITED, WRONG, SITE, ROWS = range(8)
@@ -62,7 +59,8 @@ def read_head(layout: Layout, desk: Desk, source: Source, memo: Memo, certify: b
     while done < head and left > certify:
         level += 1
         upto = min(look_at(level), head) if certify else head
-        if not read_rows(desk, source, memo, layout.starts[i], done, upto, left):
+        start = layout.starts[i]
+        if not read_rows(desk, source, memo, start + done, start + upto, left, False):
             return 0
         desk.tally[READ] += (upto - done) * left
         desk.tally[ROWS] += upto - done
@@ -80,15 +78,22 @@ def line_up(memo: Memo) -> None:
 
 
 @part
-def read_rows(desk: Desk, source: Source, memo: Memo, start: int, first: int, last: int, left: int) -> bool:
-    """Add the rows from `first` to before `last` to the values of the first `left` labels."""
+def read_rows(
+    desk: Desk, source: Source, memo: Memo, first: int, last: int, left: int, weighs: bool
+) -> bool:
+    """Add factors to the values of the first `left` labels; if asked, their sizes to what is spare."""
     for begin in range(first, last, source.chunk):
         count = min(last - begin, source.chunk)
-        desk.first[0] = start + begin
+        desk.first[0] = begin
         if read(source, desk.rows, count, memo.arms, left, memo.block, 0) == 0:
             return False
+        # A part that all labels share decides nothing.
+        shift = typical(memo.block, memo.arms[0], 0, count)
         for a in range(left):
-            memo.values[memo.arms[a]] += total(memo.block, memo.arms[a], 0, count)
+            arm = memo.arms[a]
+            memo.values[arm] += total(memo.block, arm, 0, count, shift)
+            if weighs:
+                memo.spare[arm] += total_size(memo.block, arm, 0, count, shift)
     return True
 
 
@@ -121,7 +126,18 @@ def is_best(layout: Layout, desk: Desk, source: Source, memo: Memo, i: int, labe
     """Whether all factors of variable `i`, with the same noise, make `label` the best but for rounding."""
     line_up(memo)
     set_range(layout, source, 0, i)
-    start, stop = layout.starts[i], layout.starts[i + 1]
-    read_rows(desk, source, memo, start, 0, stop - start, len(memo.arms))
-    best = memo.values[best_of(memo, len(memo.arms))]
-    return memo.values[label] >= best - ROUNDING * abs(best)
+    for arm in range(len(memo.arms)):
+        memo.spare[arm] = 0.0
+    read_rows(desk, source, memo, layout.starts[i], layout.starts[i + 1], len(memo.arms), True)
+    best = best_of(memo, len(memo.arms))
+    return memo.values[label] + slack(memo, label) >= memo.values[best] - slack(memo, best)
+
+
+@part
+def slack(memo: Memo, label: int) -> float:
+    """Give how far a value may be off by rounding, with the sizes of its factors in what is spare."""
+    if memo.values[label] == -np.inf:
+        return 0.0
+    return ROUNDING * memo.spare[label] + FEW_ADDITIONS * (
+        abs(memo.offset[label]) + abs(memo.values[label])
+    )

@@ -13,7 +13,7 @@ from gumbelrace.solvers import rules, separate
 from gumbelrace.solvers.base import Promise, Solver
 from gumbelrace.solvers.field import ALIVE, Field, admit, new_field, reset
 from gumbelrace.solvers.own import Own, enter_own
-from gumbelrace.solvers.reading import Sample, new_block, new_rows
+from gumbelrace.solvers.reading import FEW_ADDITIONS, ROUNDING, Sample, new_block, new_rows
 from gumbelrace.solvers.rules import implements
 from gumbelrace.solvers.scanning import scan
 
@@ -85,14 +85,35 @@ class Exact(Solver):
         return Scan()
 
 
+class Totals(NamedTuple):
+    """Sums of the rewards of every arm, less a part that all arms share; -inf for impossible arms."""
+
+    sums: Floats
+    rounding: Floats  # how far each may be off
+    shared: float
+
+    def plus(self, offsets: Floats) -> "Totals":
+        """Add offsets, one row for each draw."""
+        sums = self.sums + offsets
+        added = FEW_ADDITIONS * (np.abs(offsets) + np.abs(self.sums) + np.abs(sums))
+        return Totals(sums, np.where(sums > -np.inf, self.rounding + added, 0.0), self.shared)
+
+
 def totals(population: Population) -> Floats:
-    """Sum the rewards of every arm, up to a constant that all arms share; -inf for impossible arms."""
+    """Sum the rewards of every arm; -inf for impossible arms. Differences of `compared` are more exact."""
+    found = compared(population)
+    return found.sums + found.shared
+
+
+def compared(population: Population) -> Totals:
+    """Sum the rewards of every arm as far as they can differ."""
     population.draw_order(None)  # any order does
-    raced = _raced_totals(population)
-    return raced if population.known is None else raced + population.known.sums
+    sums, sizes, shared = _raced_totals(population)
+    raced = Totals(sums, ROUNDING * sizes, shared)
+    return raced if population.known is None else raced.plus(population.known.sums)
 
 
-def _raced_totals(population: Population) -> Floats:
+def _raced_totals(population: Population) -> tuple[Floats, Floats, float]:
     if not isinstance(population, SharedPopulation):
         with population.streams() as streams, population.source() as source:
             rng = np.random.default_rng(0)  # the order of the rows does not matter to their sum
@@ -102,25 +123,27 @@ def _raced_totals(population: Population) -> Floats:
 
 
 @kernel
-def _totals_shared(source: Source, stream: Stream, size: int) -> Floats:
-    field = new_field(source.arms)
+def _totals_shared(source: Source, stream: Stream, size: int) -> tuple[Floats, Floats, float]:
+    field = new_field(source.arms, True)
     reset(field, source, np.zeros(source.arms))
     admit(field, source)
     rows, block = new_rows(source), new_block(source, source.chunk)
     scan(source, stream, size, field, rows, block, 0)
-    return _only_alive(field)
+    return _only_alive(field), field.bulk, size * field.shift[0]
 
 
 @kernel
 def _totals_separate(
     rule: Scan, source: Source, streams: Streams, bits: Bits, sizes: NDArray[np.int64]
-) -> Floats:
+) -> tuple[Floats, Floats, float]:
     gear = separate.new_own_gear(rule, source)
     reset(gear.field, source, np.zeros(source.arms))
     enter_own(gear.field, gear.own, source)
     separate.look(rule, gear, source, streams, bits, sizes)
     rewind_all(streams)
-    return _only_alive(gear.field)
+    # Σ|x| ≤ N|mean| + √(N Σ(x - mean)²): arms of different sizes have no part in common to be left out.
+    sums = gear.field.sums
+    return _only_alive(gear.field), np.abs(sums) + np.sqrt(sizes * gear.own.squares), 0.0
 
 
 @maker

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.jit import maker, part
+from gumbelrace.jit import as_written, maker, part
 from gumbelrace.population.base import Floats, Source
 
 # Entries of Field.tally
@@ -21,14 +21,16 @@ class Field(NamedTuple):
     out: NDArray[np.uint8]  # arms to drop
     offset: Floats  # on the scale of the sum
     sums: Floats  # of the rewards read, shifted
+    lost: Floats  # what rounding has taken from them, as far as it is known
     fresh: Floats  # the part of it that the last look added
     need: Floats  # rows expected until an arm is dropped
-    shift: Floats
+    shift: Floats  # what all rewards are reduced by; NaN before the first are read
     podium: Floats  # values of the leader and the runner-up
+    bulk: Floats  # of each arm, the sum of its rewards without their sign; empty if nobody asks
 
 
 @maker
-def new_field(arms: int) -> Field:
+def new_field(arms: int, weighed: bool = False) -> Field:
     """Make room for the arms of a draw."""
     return Field(
         np.zeros(7, np.int64),
@@ -39,8 +41,10 @@ def new_field(arms: int) -> Field:
         np.empty(arms),
         np.empty(arms),
         np.empty(arms),
+        np.empty(arms),
         np.zeros(1),
         np.zeros(2),
+        np.zeros(arms if weighed else 0),
     )
 
 
@@ -51,14 +55,26 @@ def reset(field: Field, source: Source, offset: Floats) -> None:
     for arm in range(source.arms):
         source.ruled_out[arm] = 0
         field.offset[arm] = offset[arm]
+    field.shift[0] = np.nan
 
 
 @part
 def admit(field: Field, source: Source) -> None:
     """Fill the race with the arms that nothing rules out, nothing read yet."""
     for arm in range(source.arms):
-        field.sums[arm], field.rows[arm], field.out[arm] = 0.0, 0, 0
+        field.sums[arm], field.lost[arm] = 0.0, 0.0
+        field.rows[arm], field.out[arm] = 0, 0
     line_up(field, source)
+
+
+@as_written
+def add(field: Field, arm: int, term: float) -> None:
+    """Add to the sum of an arm, and note what rounding takes from it (Knuth's two-sum)."""
+    before = field.sums[arm]
+    after = before + term
+    of_term = after - before
+    field.lost[arm] += (before - (after - of_term)) + (term - of_term)
+    field.sums[arm] = after
 
 
 @part

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.bounds.lil import Lil, guaranteed, heuristic, radius
+from gumbelrace.bounds.lil import Lil, guaranteed, heuristic, most_guaranteed, radius
+from gumbelrace.errors import InvalidArgument
 from gumbelrace.jit import Bits, bits_of, kernel, maker, part
 from gumbelrace.population.base import (
     CODE,
@@ -231,10 +232,15 @@ class LilUCB(Solver):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", checked_delta(self.delta))
+        if self.proved and self.delta >= (most := most_guaranteed()):
+            raise InvalidArgument(
+                f"delta is {self.delta:g}; the theorem of lil'UCB holds below {most:.4f}: give a smaller "
+                "one, or take LilUCB(delta), which is not proved"
+            )
 
     @classmethod
     def guaranteed(cls, delta: float = 0.05) -> "LilUCB":
-        """Give lil'UCB with the parameters of its theorem."""
+        """Give lil'UCB with the parameters of its theorem, which holds for δ < 0.2566."""
         return cls(delta, proved=True)
 
     @property

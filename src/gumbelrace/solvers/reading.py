@@ -2,8 +2,8 @@
 
 A table's rewards are used where they lie, in runs of rows; others are copied, one run for each look.
 
-Differences of sums are of order 1 while the sums are of order N: all sums are shifted by a common
-constant, the first arm's first mean.
+Differences of sums are of order 1 while the sums are of order N: all rewards are reduced by a common
+constant, a typical one among the first, before they are added up.
 """
 
 from typing import NamedTuple
@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.jit import Bits, maker, part
+from gumbelrace.jit import Bits, as_written, maker, part
 from gumbelrace.packed import fetch
 from gumbelrace.population.base import Floats, Source, read
 from gumbelrace.shuffle import Stream, next_run, take
-from gumbelrace.solvers.field import ALIVE, EVALUATIONS, Field, drop_ruled_out
+from gumbelrace.solvers.field import ALIVE, EVALUATIONS, Field, add, drop_ruled_out
 
 # Rows of which rewards are kept, where they have to be copied: memory stays bounded.
 KEPT = 16_384
@@ -26,6 +26,14 @@ HELD = 2048
 LINE, FETCHED = 8, 64
 # Rewards in 64 kB, the distance after which places in a typical second-level cache repeat.
 WAY = 8192
+
+# Rewards that a scan adds up plainly, before rounding is accounted for.
+PIECE = 1024
+# Share of Σ|reward - shift| within which a sum is right. A plain sum of n numbers is off by at most n·2^-53
+# of their sizes, and n is at most HELD, 2^11. Two such sums are compared, each with a shift of its own.
+ROUNDING = 2.0**-40
+# The same for a few plain additions.
+FEW_ADDITIONS = 2.0**-50
 
 
 class Sample(NamedTuple):
@@ -128,12 +136,13 @@ def gather(
         return False
     if source.verify:
         drop_ruled_out(field, source)
-    if field.tally[ALIVE] > 0 and field.rows[field.arms[0]] == 0:
-        field.shift[0] = fresh_total(sample, field.arms[0]) / count
+    if field.tally[ALIVE] > 0 and np.isnan(field.shift[0]):
+        run = sample.runs[1]
+        field.shift[0] = typical(sample.rewards, field.arms[0], sample.first[run], sample.length[run])
     for a in range(field.tally[ALIVE]):
         arm = field.arms[a]
-        field.fresh[arm] = fresh_total(sample, arm) - count * field.shift[0]
-        field.sums[arm] += field.fresh[arm]
+        field.fresh[arm] = fresh_total(sample, arm, field.shift[0])
+        add(field, arm, field.fresh[arm])
         field.rows[arm] += count
     return True
 
@@ -185,11 +194,11 @@ def gather_rows(
 
 
 @part
-def fresh_total(sample: Sample, arm: int) -> float:
-    """Sum the rewards of an arm in the last look."""
+def fresh_total(sample: Sample, arm: int, shift: float) -> float:
+    """Sum the rewards of an arm in the last look, each reduced by `shift`."""
     result = 0.0
     for run in range(sample.runs[1], sample.runs[0]):
-        result += total(sample.rewards, arm, sample.first[run], sample.length[run])
+        result += total(sample.rewards, arm, sample.first[run], sample.length[run], shift)
     return result
 
 
@@ -203,10 +212,33 @@ def fresh_rows(sample: Sample) -> int:
 
 
 @part
-def total(rewards: Floats, arm: int, first: int, count: int) -> float:
-    """Sum rewards[arm, first:first + count]."""
+def total(rewards: Floats, arm: int, first: int, count: int, shift: float) -> float:
+    """Sum rewards[arm, first:first + count], each reduced by `shift`."""
     # Unsigned indices cannot count from the end: only then does the loop run in vector registers.
     j, result = np.uint64(arm), 0.0
     for i in range(np.uint64(first), np.uint64(first + count)):
-        result += rewards[j, i]
+        result += reduced(rewards[j, i], shift)
     return result
+
+
+@part
+def total_size(rewards: Floats, arm: int, first: int, count: int, shift: float) -> float:
+    """Sum the sizes, without sign, of rewards[arm, first:first + count], each reduced by `shift`."""
+    j, result = np.uint64(arm), 0.0
+    for i in range(np.uint64(first), np.uint64(first + count)):
+        result += abs(reduced(rewards[j, i], shift))
+    return result
+
+
+@as_written
+def reduced(reward: float, shift: float) -> float:
+    """Subtract first and add up later: in any other order the digits that decide are gone."""
+    return reward - shift
+
+
+@part
+def typical(rewards: Floats, arm: int, first: int, count: int) -> float:
+    """Give the median of three of rewards[arm, first:first + count]: one outlier must not set the scale."""
+    a, b, c = rewards[arm, first], rewards[arm, first + count // 2], rewards[arm, first + count - 1]
+    middle = max(min(a, b), min(max(a, b), c))
+    return middle if np.isfinite(middle) else 0.0

@@ -20,12 +20,13 @@ from gumbelrace.solvers.field import (
     EVALUATIONS,
     LEADER,
     Field,
+    add,
     drop_ruled_out,
     is_possible,
     line_up,
     rank,
 )
-from gumbelrace.solvers.reading import total
+from gumbelrace.solvers.reading import PIECE, total, total_size, typical
 
 # Projections from fewer rows than this share of the population are not trusted.
 TRUSTED_SHARE = 1 / 32
@@ -64,6 +65,7 @@ def scan(
 ) -> None:
     """Add up all rows not read yet, in the order in which they lie, and find the leader."""
     if len(source.direct):
+        set_shift(field, source.direct, size)
         scan_runs(source, stream, size, field, rows)
     else:
         scan_rows(source, stream, size, field, rows, block, taken)
@@ -72,7 +74,24 @@ def scan(
     if field.tally[ALIVE] == 0:
         source.fault[CODE] = IMPOSSIBLE
     else:
+        for a in range(field.tally[ALIVE]):
+            field.sums[field.arms[a]] += field.lost[field.arms[a]]
         rank(field, size, size)
+
+
+@part
+def add_piece(field: Field, rewards: Floats, arm: int, first: int, count: int) -> None:
+    """Add up a piece of an arm's rewards, and how large they are if somebody asks."""
+    add(field, arm, total(rewards, arm, first, count, field.shift[0]))
+    if len(field.bulk) > 0:
+        field.bulk[arm] += total_size(rewards, arm, first, count, field.shift[0])
+
+
+@part
+def set_shift(field: Field, rewards: Floats, count: int) -> None:
+    """Choose from `count` columns of `rewards` what all rewards are reduced by, if no look has."""
+    if np.isnan(field.shift[0]) and field.tally[ALIVE] > 0:
+        field.shift[0] = typical(rewards, field.arms[0], 0, count)
 
 
 @part
@@ -117,9 +136,10 @@ def scan_batch(source: Source, field: Field, bounds: NDArray[np.int64], filled: 
     for a in range(field.tally[ALIVE]):
         arm = field.arms[a]
         for i in range(0, filled, 2):
-            count = max(bounds[i + 1] - bounds[i], 0)
-            field.sums[arm] += total(source.direct, arm, bounds[i], count) - count * field.shift[0]
-            field.tally[EVALUATIONS] += count
+            for first in range(bounds[i], bounds[i + 1], PIECE):
+                count = min(bounds[i + 1] - first, PIECE)
+                add_piece(field, source.direct, arm, first, count)
+                field.tally[EVALUATIONS] += count
 
 
 @part
@@ -143,7 +163,8 @@ def scan_rows(
             field.tally[EVALUATIONS] += got
             if source.verify:
                 drop_ruled_out(field, source)
+            set_shift(field, block, count)
             for a in range(field.tally[ALIVE]):
                 arm = field.arms[a]
-                field.sums[arm] += total(block, arm, 0, count) - count * field.shift[0]
+                add_piece(field, block, arm, 0, count)
     forget_marks(stream, size)
