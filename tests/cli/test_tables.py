@@ -17,7 +17,7 @@ from gumbelrace.cli.files import Wanted, npy_layout, opened
 from gumbelrace.cli.from_csv import CsvFile, number
 from gumbelrace.cli.rows import RowFile, stretches
 from gumbelrace.cli.runs import FEWEST_RUNS, MOST_RUNS, RUN_BYTES, Runs, Scores, run_length
-from gumbelrace.shuffle import random_rows
+from gumbelrace.shuffle import Rows
 
 DTYPES = ["?", "<i1", "<u2", "<i4", ">i4", "<i8", "<f2", "<f4", ">f4", "<f8", ">f8"]
 SHAPES = st.tuples(st.integers(1, 40), st.integers(2, 6))
@@ -64,7 +64,7 @@ def test_sums_of_runs_add_up_to_those_of_the_columns(pair, length, lowest):
     length = min(length, len(array))
     columns = np.arange(array.shape[1])
     scores = Scores(file, columns, tuple(columns.tolist()), allowed(None, lowest), None, lowest=lowest)
-    runs = Runs(scores, length, random_rows(len(array) // length))
+    runs = Runs(scores, length, Rows(len(array) // length))
     expected = (-1.0 if lowest else 1.0) * bounded.sum(axis=0)
     np.testing.assert_allclose(runs.totals(), expected, atol=1e-9)
     by_engine = runs.rest + runs._sums(np.arange(runs.size), columns).sum(axis=0)
@@ -95,7 +95,7 @@ def test_a_constant_column_stays_within_its_range(tmp_path):
     table[:, 1] = 0.3
     np.save(tmp_path / "constant.npy", table)
     with opened(tmp_path / "constant.npy", Wanted(allowed((0.1, 0.3)))) as scores:
-        runs = scores.population(np.random.default_rng(0))
+        runs = scores.population()
         assert runs.length == 7
         sums = runs._sums(np.arange(100), np.array([1, 0]))
         assert ((sums >= 7 * 0.1) & (sums <= 7 * 0.3)).all()

@@ -11,7 +11,7 @@ import gumbelrace as gr
 from gumbelrace.packed import pack, unpack
 from gumbelrace.population.compiled import Compiled
 from gumbelrace.population.desk import SETTER, Desk
-from gumbelrace.shuffle import random_rows
+from gumbelrace.shuffle import Rows
 
 CELLS, SPREAD = 5, 2.0
 P = np.array([0.5, 0.3, 0.2])  # posterior probabilities, by the choice of prior weights
@@ -70,7 +70,7 @@ class Nested:
 
     def desk(self, arms, dimensions, log_prior):
         xs, models = np.zeros((arms, 3)), np.zeros(arms, np.int64)
-        rows, packed = random_rows(len(self.y)), pack((xs, models, dimensions))
+        rows, packed = Rows(len(self.y)), pack((xs, models, dimensions))
         population = Compiled(log_factor, (xs, models, self.y, self.z), rows, arms, None)
         return Desk(xs, models, population, setter(log_prior, packed.type), packed)
 

@@ -12,7 +12,7 @@ from tests.kernels.nested import Nested, log_prior
 
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, InvalidReward
-from gumbelrace.shuffle import random_rows
+from gumbelrace.shuffle import Rows
 
 CAREFUL = gr.Race(gr.Normal(), delta=1e-3)
 
@@ -166,7 +166,7 @@ class Sharing(Nested):
 
     def __init__(self, size):
         super().__init__(size)
-        self.rows = random_rows(size)
+        self.rows = Rows(size)
 
     def desk(self, arms, dimensions, log_prior):
         desk = super().desk(arms, dimensions, log_prior)
