@@ -1,68 +1,18 @@
 """Did the solver keep its promise? Rerun draws exactly, with the same Gumbel variables, and count."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy  # its parts load when first used
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.jit import check_generator
-from gumbelrace.population.base import Floats, Population, checked_count
+from gumbelrace.population.base import Population, checked_count
 from gumbelrace.sample import batches, checked_prior, gumbels, share_read
 from gumbelrace.solvers.base import Promise, Solver
 from gumbelrace.solvers.exact import totals
 from gumbelrace.solvers.results import Results
-
-# Sums that differ by less than this share of their size are equal but for rounding.
-ROUNDING = 1e-10
-
-
-@dataclass(frozen=True)
-class Audit:
-    """How often a solver was wrong.
-
-    Attributes
-    ----------
-    errors, draws : int
-        Draws that differ from the exact ones with the same Gumbel variables, and draws in all.
-    interval : (float, float)
-        Clopper-Pearson interval for the probability of an error.
-    confidence : float
-        Its level.
-    fraction : float
-        Share of all rewards that the solver read.
-    promise : Promise
-        What the solver had promised.
-    """
-
-    errors: int
-    draws: int
-    interval: tuple[float, float]
-    confidence: float
-    fraction: float
-    promise: Promise
-
-    @property
-    def tv_bound(self) -> float:
-        """Upper bound on the total variation to p(x), at the level of the interval (Proposition 1)."""
-        return self.interval[1]
-
-    @property
-    def broken(self) -> bool:
-        """Whether the errors are more than the promise allows: the interval lies above its δ."""
-        return self.interval[0] > self.promise.delta
-
-    def __str__(self) -> str:
-        """Say what was found in one line."""
-        low, high = self.interval
-        kept = "broken" if self.broken else "kept"
-        return (
-            f"{self.errors} errors in {self.draws} draws "
-            f"({self.confidence:.0%} interval {low:.4f} to {high:.4f}), "
-            f"{self.fraction:.2%} of the rewards read; promise of {self.promise.delta:g} {kept}"
-        )
+from gumbelrace.verdict import Audit, clopper_pearson, impossible, wrong
 
 
 def audit(
@@ -115,33 +65,33 @@ def audit(
         raise InvalidArgument(f"confidence is {confidence}; it must lie strictly between 0 and 1")
     count = checked_count(draws, "draws")
     prior, exact = checked_prior(log_prior, population.arms), totals(population)
-    errors = evaluations = 0
+    errors = ruled_out = evaluations = 0
     for shuffled, part in batches(population, count, reshuffle_every, rng):
         offsets = gumbels(prior, part, rng)
         found = solver.best_each(shuffled, offsets, rng)
         errors += wrong(found.arms, exact + offsets)
+        ruled_out += impossible(found.arms, exact + offsets)
         evaluations += int(found.evaluations.sum())
     interval = clopper_pearson(errors, count, confidence)
     fraction = share_read(evaluations, count, population)
-    return Audit(errors, count, interval, confidence, fraction, solver.promise)
-
-
-def wrong(arms: NDArray[np.int64], values: Floats) -> int:
-    """Count the arms that are not the best of their row of `values`."""
-    chosen = np.take_along_axis(values, arms[:, None], axis=1)[:, 0]
-    best = values.max(axis=1)
-    return int(np.sum(chosen < best - ROUNDING * np.abs(best)))
+    return Audit(errors, count, interval, confidence, fraction, solver.promise, ruled_out)
 
 
 class Audited(Solver):
     """A solver that also finds every answer exactly, and counts how often the other one was wrong.
 
-    Attributes
+    Parameters
     ----------
     solver : Solver
         The solver whose answers are given and checked.
-    errors, decisions : int
-        Wrong answers so far, and answers in all.
+    rows : numpy.random.Generator, optional
+        Chooses the rows in place of the caller's generator, which is then left as it is: two solvers
+        asked the same questions leave it in the same state.
+
+    Attributes
+    ----------
+    errors, impossible, decisions : int
+        Wrong answers so far, answers of probability zero among them, and answers in all.
 
     Examples
     --------
@@ -155,8 +105,9 @@ class Audited(Solver):
 
     is_a_race = False
 
-    def __init__(self, solver: Solver) -> None:
-        self.solver, self.errors, self.decisions = solver, 0, 0
+    def __init__(self, solver: Solver, rows: np.random.Generator | None = None) -> None:
+        self.solver, self._rows = solver, rows
+        self.errors = self.impossible = self.decisions = 0
 
     @property
     def promise(self) -> Promise:
@@ -169,23 +120,9 @@ class Audited(Solver):
 
     def best_each(self, population: Population, offsets: ArrayLike, rng: np.random.Generator) -> Results:
         """Find the best arm once for each row of `offsets`, and check it."""
-        found = self.solver.best_each(population, offsets, rng)
-        self.errors += wrong(found.arms, totals(population) + np.asarray(offsets))
+        found = self.solver.best_each(population, offsets, rng if self._rows is None else self._rows)
+        values = totals(population) + np.asarray(offsets)
+        self.errors += wrong(found.arms, values)
+        self.impossible += impossible(found.arms, values)
         self.decisions += len(found.arms)
         return found
-
-
-def clopper_pearson(errors: int, draws: int, confidence: float) -> tuple[float, float]:
-    """Give the exact binomial interval for the probability of an error.
-
-    Examples
-    --------
-    >>> low, high = clopper_pearson(0, 100, 0.95)
-    >>> low, round(high, 4)
-    (0.0, 0.0362)
-    """
-    tail = (1.0 - confidence) / 2.0
-    quantile = scipy.special.betaincinv
-    low = quantile(errors, draws - errors + 1, tail) if errors > 0 else 0.0
-    high = quantile(errors + 1, draws - errors, 1.0 - tail) if errors < draws else 1.0
-    return float(low), float(high)

@@ -116,7 +116,7 @@ def run(
         _advance(team, savers, stop, progress)
     draws = layout.build([column[:, : min(chain.kept for chain in team)] for column in columns])
     interrupted = any(chain.done < plan.total for chain in team)
-    return Trace(kernel, draws.state, draws.info, [chain.state for chain in team], interrupted)
+    return Trace(kernel, draws.state, draws.info, [chain.state for chain in team], interrupted, plan.thin)
 
 
 def _starts(state: Any, chains: int) -> list[Any]:
