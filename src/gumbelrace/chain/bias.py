@@ -6,9 +6,9 @@ in. For a function f of the state, let g solve Poisson's equation g - P g = f - 
     π'(f) - π(f) = E[(P' g)(x) - (P g)(x)],    x ~ π'.
 
 Audited steps start from states of the chain, x ~ π', and go to x' with errors and to x'' without, by the
-same random numbers: g(x') - g(x'') estimates the right side without bias. g is not known. Its best multiple
-of f is c f with c = Σ_{k ≥ 0} ρ_k = (τ + 1) / 2, where ρ_k are the autocorrelations of f along the chain and
-τ = 1 + 2 Σ_{k ≥ 1} ρ_k is their integrated time: this is the first-order estimate c (f(x') - f(x'')).
+same random numbers: g(x') - g(x'') estimates the right side without bias. g is not known; the multiple of
+f that is closest to it is c f with c = Σ_{k ≥ 0} ρ_k = (τ + 1) / 2, where ρ_k are the autocorrelations of f
+along the chain and τ = 1 + 2 Σ_{k ≥ 1} ρ_k. The first-order estimate is the mean of c (f(x') - f(x'')).
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,8 +36,7 @@ class Watched(NamedTuple):
 
 
 def shifts(kernel: Kernel[Any], states: Any, checks: Sequence[Checked[Any]], thin: int) -> list[Shift]:
-    """Estimate by how much errors shift the mean and variance of each real entry of the state, and the
-    probability of each value of the others.
+    """Estimate the shifts of means and variances of real fields, and of probabilities of others' values.
 
     Parameters
     ----------
@@ -84,7 +83,7 @@ def _moments(entry: Watched, thin: int, can_err: bool) -> list[Shift]:
         return []
     along, raced, exact = ((values - middle) / spread for values in entry[1:])
     mean, error = _shift(along, raced - exact, thin, can_err)
-    # The chain's own variance is too large by this share of itself; what is reported is relative to the right one.
+    # The chain's variance is too large by this share of itself; reported is the share of the right one.
     share, its_error = _shift(along**2, raced**2 - exact**2, thin, can_err)
     right = 1.0 - share
     variance = (share / right, its_error / right**2) if right > 0.0 else (np.inf, np.inf)

@@ -34,6 +34,7 @@ def compiled(
     size: int,
     arms: int,
     reward_range: tuple[ArrayLike, ArrayLike] | None = None,
+    impossible: ArrayLike | None = None,
 ) -> "Compiled":
     """Make a population of log factors that a numba function computes.
 
@@ -49,6 +50,10 @@ def compiled(
     reward_range : (low, high), optional
         Numbers or arrays of length D with ``low[i] <= log f_n(i) <= high[i]`` for every row. Checked
         on every reward that is read.
+    impossible : array_like of int, optional
+        Numbers of the rows whose log factor can be -inf: they are read when the population is made,
+        since a race could not be trusted to meet them; a -inf of another row is an error. `reward_range` is then that
+        of the other rows.
 
     Examples
     --------
@@ -70,7 +75,8 @@ def compiled(
         )
     pack(data)  # says now what is wrong with it
     size, arms = checked_count(size, "size"), checked_count(arms, "arms")
-    return Compiled(log_factor, data, random_rows(size), arms, checked_range(reward_range, arms))
+    population = Compiled(log_factor, data, random_rows(size), arms, checked_range(reward_range, arms))
+    return population.declaring(impossible)  # type: ignore[return-value]
 
 
 class Compiled(SharedPopulation):
@@ -105,6 +111,9 @@ class Compiled(SharedPopulation):
 
     def minus(self, control: ControlVariate) -> "Compiled":
         """Return the residuals, with the same sums. See `Population.minus`."""
+        if self._undeclared is not None:
+            plain, rows = self._undeclared
+            return plain.minus(control.with_impossible(rows, plain.size))  # type: ignore[return-value]
         if self.known is not None:
             raise InvalidArgument("the population has a control variate already")
         check_fit(control, self.size, self.arms)

@@ -13,7 +13,7 @@ from gumbelrace.jit import part, users
 from gumbelrace.packed import pack
 from gumbelrace.population.base import Floats, checked_count, checked_range
 from gumbelrace.population.compiled import Compiled
-from gumbelrace.population.control import ControlVariate
+from gumbelrace.population.control import ControlVariate, Indices, checked_impossible, nothing_known
 from gumbelrace.shuffle import Rows, random_rows
 
 
@@ -33,6 +33,7 @@ class Likelihood:
     rows: Rows
     reward_range: tuple[ArrayLike, ArrayLike] | None = None
     control: Family | None = None
+    impossible: Indices | None = None
 
     @property
     def size(self) -> int:
@@ -43,7 +44,7 @@ class Likelihood:
         """Return the same likelihood, read as residuals of a control variate."""
         if self.control is not None:
             raise InvalidArgument("the likelihood has a control variate already")
-        return Likelihood(self.log_factor, self.data, self.rows, None, control)
+        return Likelihood(self.log_factor, self.data, self.rows, None, control, self.impossible)
 
     def __call__(self, points: ArrayLike) -> Compiled:
         """Give the population whose arm i is the parameter points[i]."""
@@ -58,10 +59,10 @@ class Likelihood:
         given = checked_range(self.reward_range, arms)
         data = (checked, *self.data)
         population = Compiled(by_arm(self.log_factor), data, self.rows, arms, given)
-        if self.control is None:
-            return population, None
-        control = self.control.at(checked)
-        return population.minus(control), control
+        control = None if self.control is None else self.control.at(checked)
+        if self.impossible is not None:
+            control = (control or nothing_known(arms, given)).with_impossible(self.impossible, self.size)
+        return (population, None) if control is None else (population.minus(control), control)
 
 
 def likelihood(
@@ -69,6 +70,7 @@ def likelihood(
     data: tuple[Any, ...],
     size: int,
     reward_range: tuple[ArrayLike, ArrayLike] | None = None,
+    impossible: ArrayLike | None = None,
 ) -> Likelihood:
     """Make the likelihood of a parameter from a numba function; kernels race on it.
 
@@ -83,6 +85,10 @@ def likelihood(
         Number of factors N.
     reward_range : (float, float), optional
         Numbers that bound log f_n(θ) for every row and every θ.
+    impossible : array_like of int, optional
+        Numbers of the rows whose log factor can be -inf: they are read for every set of points,
+        since a race could not be trusted to meet them; a -inf of another row is an error. `reward_range` is then that
+        of the other rows.
 
     Returns
     -------
@@ -106,7 +112,9 @@ def likelihood(
     if not isinstance(data, tuple):
         raise InvalidArgument(f"data is a {type(data).__name__}; give a tuple, for example (x, y) or (y,)")
     pack(data)  # says now what is wrong with it
-    return Likelihood(log_factor, data, random_rows(checked_count(size, "size")), reward_range)
+    size = checked_count(size, "size")
+    rows = checked_impossible(impossible, size, checked_range(reward_range, 1))
+    return Likelihood(log_factor, data, random_rows(size), reward_range, None, rows)
 
 
 @functools.lru_cache(maxsize=256)

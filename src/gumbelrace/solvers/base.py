@@ -57,6 +57,10 @@ class Promise:
     delta: float
     assumption: str | None = None
 
+    def under(self, assumption: str | None) -> "Promise":
+        """Return the same promise that rests on one assumption more."""
+        return Promise(self.delta, " and ".join(filter(None, [self.assumption, assumption])) or None)
+
     @property
     def proved(self) -> bool:
         """Whether the bound holds without an assumption."""
