@@ -188,7 +188,13 @@ def report(name: str, case: Case, delta: float, share: float) -> None:
     began = time.perf_counter()
     steps = int(case.steps * share)
     trace = gr.run(
-        case.kernel(delta), case.start, steps, np.random.default_rng(1), chains=2, progress=False, warmup=200
+        case.kernel(delta),
+        case.start,
+        steps,
+        np.random.default_rng(1),
+        chains=2,
+        progress=False,
+        warmup=200,
     )
     z = (case.watched(trace.states) - case.law.mean) / math.sqrt(case.law.variance)
     errors = [np.std(f) * math.sqrt(autocorrelation_time(f) / f.size) for f in (z, (z - z.mean()) ** 2)]

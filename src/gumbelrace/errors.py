@@ -59,3 +59,7 @@ class InvalidFile(GumbelraceError, ValueError):
 
 class MissingPackage(GumbelraceError, ImportError):
     """A package of an extra is not installed; the message names the extra."""
+
+
+class PromiseBroken(UserWarning):
+    """Decisions that were checked exactly are wrong more often than was promised, or impossible."""

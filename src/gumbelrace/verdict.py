@@ -1,5 +1,6 @@
 """What checks of decisions have found: errors, their interval, and what they do to a chain."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -7,11 +8,14 @@ import numpy as np
 import scipy  # its parts load when first used
 from numpy.typing import NDArray
 
+from gumbelrace.errors import PromiseBroken
 from gumbelrace.population.base import Floats
 from gumbelrace.solvers.base import Promise
 
 # Sums that differ by less than this share of their size are equal but for rounding.
 ROUNDING = 1e-10
+# Checks that are made by default: level of their intervals, which lie above δ by chance once in 20,000.
+SURE = 0.9999
 # A chain whose mean is off by this share of its standard deviation, or its variance or a probability by
 # this much, is biased.
 BIASED = 0.02
@@ -86,6 +90,16 @@ class Audit:
         """Whether the errors are more than the promise allows: the interval lies above its δ."""
         return self.interval[0] > self.promise.delta
 
+    def warn(self) -> None:
+        """Warn if the promise is broken, or something impossible was drawn."""
+        if self.broken or self.impossible:
+            warnings.warn(
+                f"checked exactly: {self}; declare rows that can be -inf (`impossible`), give a "
+                "reward_range, or use Exact(), and see gumbelrace.audit",
+                PromiseBroken,
+                stacklevel=4,  # whoever called `sample` or `run`
+            )
+
     @property
     def biased(self) -> bool:
         """Whether a shift of the chain is more than BIASED, and more than twice its standard error."""
@@ -114,6 +128,12 @@ class Audit:
             words += ", but the chain is biased: " if self.biased else "; bias of the chain: "
             words += ", ".join(map(str, self.worst)) + " (first order)"
         return words
+
+
+def compared(arms: NDArray[np.int64], values: Floats, fraction: float, promise: Promise) -> Audit:
+    """Compare draws with the best of their rows of `values`."""
+    errors, interval = wrong(arms, values), clopper_pearson(wrong(arms, values), len(arms), SURE)
+    return Audit(errors, len(arms), interval, SURE, fraction, promise, impossible(arms, values))
 
 
 def wrong(arms: NDArray[np.int64], values: Floats) -> int:

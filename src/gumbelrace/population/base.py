@@ -278,7 +278,7 @@ class SharedPopulation(Population):
         control = nothing_known(self.arms, self.reward_range).with_impossible(rows, self.size)
         declared: Any = self.minus(control)
         declared._undeclared = self, rows
-        return declared  # type: ignore[no-any-return]
+        return declared
 
     def _separate_rows(self) -> SeparateRows:
         return SeparateRows(self.sizes, self.rows)

@@ -46,8 +46,8 @@ def factors(
         on every reward that is read.
     impossible : array_like of int, optional
         Numbers of the rows whose log factor can be -inf: they are read when the population is made,
-        since a race could not be trusted to meet them; a -inf of another row is an error. `reward_range` is then that
-        of the other rows.
+        since a race could not be trusted to meet them; a -inf of another row is an
+        error. `reward_range` is then that of the other rows.
 
     Examples
     --------

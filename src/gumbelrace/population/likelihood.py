@@ -87,8 +87,8 @@ def likelihood(
         Numbers that bound log f_n(θ) for every row and every θ.
     impossible : array_like of int, optional
         Numbers of the rows whose log factor can be -inf: they are read for every set of points,
-        since a race could not be trusted to meet them; a -inf of another row is an error. `reward_range` is then that
-        of the other rows.
+        since a race could not be trusted to meet them; a -inf of another row is an
+        error. `reward_range` is then that of the other rows.
 
     Returns
     -------
