@@ -1,9 +1,9 @@
-"""How far wrong decisions shift the law of a chain: small posteriors, with quadrature or enumeration as oracle.
+"""How far wrong decisions shift the law of a chain: small posteriors, quadrature or enumeration as oracle.
 
-Every kernel runs with its default solver at several δ, on factors without control variate, where points are close
-and every decision is hard. Printed: how far the mean is off, in standard deviations of the right law, and the
-variance over the right one (each ± a standard error), and the share of factors read. The number of steps is such
-that a variance is known to about 1%.
+Every kernel runs with ``Race(Normal())``, the default where no range is known, at several δ, on factors
+without control variate: points are close and every decision is hard. Printed: how far the mean is off, in
+standard deviations of the right law, and the variance over the right one (each ± a standard error), and the
+share of factors read. The number of steps is such that a variance is known to about 1%.
 
     python benchmarks/chain_errors.py           # some minutes
     python benchmarks/chain_errors.py --quick   # one minute, errors of 3%
@@ -20,7 +20,6 @@ import numpy as np
 
 import gumbelrace as gr
 from gumbelrace.chain.bias import autocorrelation_time
-from gumbelrace.solvers.default import Default
 
 DELTAS = 0.05, 0.01, 0.001, 1e-4, 1e-5
 SIZE = 1000
@@ -77,14 +76,21 @@ def continuous() -> dict[str, Case]:
         return np.array([x[index] @ (y[index] - 1.0 / (1.0 + np.exp(-x[index] * theta[0])))])
 
     def metropolis(delta: float) -> Any:
-        return gr.Metropolis(likelihood, gr.RandomWalk(2.4 * sd), flat_normal, solver=Default(delta))
+        return gr.Metropolis(likelihood, gr.RandomWalk(2.4 * sd), flat_normal, solver=gr.Race(delta=delta))
 
     def by_slices(delta: float) -> Any:
-        return gr.Slice(likelihood, 2.0 * sd, flat_normal, solver=Default(delta))
+        return gr.Slice(likelihood, 2.0 * sd, flat_normal, solver=gr.Race(delta=delta))
 
     def langevin(delta: float) -> Any:
         return gr.Langevin(
-            likelihood, gradient, SIZE, 200, sd, flat_normal, lambda t: -t / 100.0, solver=Default(delta)
+            likelihood,
+            gradient,
+            SIZE,
+            200,
+            sd,
+            flat_normal,
+            lambda t: -t / 100.0,
+            solver=gr.Race(delta=delta),
         )
 
     def position(states: Any) -> Any:
@@ -117,7 +123,7 @@ def gibbs() -> Case:
         return gr.compiled(coupled, (rewards, labels[1 - variable : 2 - variable].copy()), SIZE, 3), None
 
     return Case(
-        lambda delta: gr.Gibbs(conditional, 2, solver=Default(delta)),
+        lambda delta: gr.Gibbs(conditional, 2, solver=gr.Race(delta=delta)),
         gr.Labels(np.zeros(2, np.int64)),
         lambda states: (states.labels[..., 0] == 0).astype(float),
         Law(p, p * (1.0 - p)),
@@ -172,11 +178,13 @@ def carlin_chib() -> Case:
         variance = 1.0 / (SIZE + scale**-2)
         law = gr.NormalPseudoprior([variance * y.sum()], [[variance]])
         log_evidence.append(log_prior(np.zeros(1)) - law.log_density(np.zeros(1)))
-        walk = gr.Metropolis(likelihood, gr.RandomWalk(0.07), log_prior, solver=Default(delta))
+        walk = gr.Metropolis(likelihood, gr.RandomWalk(0.07), log_prior, solver=gr.Race(delta=delta))
         return gr.Candidate(walk, law, log_prior)
 
     def kernel(delta: float) -> Any:
-        return gr.CarlinChib([candidate(s, delta) for s in (0.1, 0.5)], likelihood, solver=Default(delta))
+        return gr.CarlinChib(
+            [candidate(s, delta) for s in (0.1, 0.5)], likelihood, solver=gr.Race(delta=delta)
+        )
 
     start = kernel(0.05).start(np.random.default_rng(3))
     p = 1.0 / (1.0 + math.exp(log_evidence[0] - log_evidence[1]))

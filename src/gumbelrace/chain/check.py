@@ -21,8 +21,9 @@ SHARE, SHARE_OF_ONE, MOST = 0.02, 0.1, 100
 def checked(trace: Trace[State], count: int | None, rng: np.random.Generator, stop: Event) -> Trace[State]:
     """Return the trace with what checks from `count` of its states have found.
 
-    A copy of the generator is used, as a chain that goes on would use it: the same for the same seed, whether
-    the run was resumed or not, and nothing of the caller's is changed. Ctrl-C, which sets `stop`, ends it.
+    A copy of the generator is used, as a chain that goes on would use it: the same for the same seed,
+    whether the run was resumed or not, and nothing of the caller's is changed. Ctrl-C, which sets `stop`,
+    ends it.
     """
     kept = trace.chains * trace.draws
     wanted = affordable(trace) if count is None else min(checked_count(count, "check", least=0), kept)

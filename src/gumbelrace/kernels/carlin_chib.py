@@ -125,8 +125,7 @@ class CarlinChib(Kernel[ModelChoice]):
     gain : callable
         ``gain(t)``: by how much step t lowers the log weight of the model that it visits.
     solver : Solver
-        For the draw of the model (the kernels of the models have their own). Default: `Betting` where
-        the population knows its reward range, else ``Race(Normal())``.
+        For the draw of the model (the kernels of the models have their own). Default: as in `Metropolis`.
     guard : float, optional
         Share of a `NormalPseudoprior`. Outside the ellipsoid around its mean that holds so much of it, a
         control variate may be far off: decisions on parameters there are exact.

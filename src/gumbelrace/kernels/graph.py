@@ -34,6 +34,7 @@ from gumbelrace.population.base import CODE, FINE, Floats, checked_count
 from gumbelrace.shuffle import LARGEST, Pool
 from gumbelrace.solvers.base import Solver, parts
 from gumbelrace.solvers.betting import Betting
+from gumbelrace.solvers.default import CHAIN_DELTA, CHAIN_DELTA_BY_NORMAL_LAW
 from gumbelrace.solvers.exact import Exact
 from gumbelrace.solvers.race import Race
 
@@ -67,8 +68,9 @@ class GraphGibbs(Kernel[Labels]):
     unary : array_like of shape (n, D) or (D,), optional
         Log factors of single variables; -inf forbids a label.
     solver : Betting, Race or Exact, optional
-        Default: `Betting` where the potential has bounds, else ``Race(Normal())``. Its δ holds for each
-        variable that is visited.
+        Default: ``Betting(0.001)`` where the potential has bounds, else ``Race(Normal(), delta=1e-5)``. Its
+        δ holds for each variable that is visited. Factors that can be -inf are always read where the bounds
+        say so.
     scan, annealing
         As in `Gibbs`.
 
@@ -122,7 +124,8 @@ class GraphGibbs(Kernel[Labels]):
 
     def _use(self, solver: Solver | None) -> None:
         if solver is None:
-            solver = Betting() if hasattr(self.potential, "bounds") else Race()
+            bounded = hasattr(self.potential, "bounds")
+            solver = Betting(CHAIN_DELTA) if bounded else Race(delta=CHAIN_DELTA_BY_NORMAL_LAW)
         put = object.__setattr__
         put(self, "_rules", rules_for(solver, self._layout, self.labels, hasattr(self.potential, "bounds")))
         put(self, "solver", solver)
