@@ -62,7 +62,7 @@ def test_the_default_of_single_draws_would_not():
 
 
 def test_the_audit_estimates_the_shift_of_the_law():
-    """Within four standard errors and 30% of the shift that quadrature shows: alarm once in 16,000 seeds."""
+    """Within four standard errors and 30% of what quadrature shows: a false alarm once in 16,000 seeds."""
     trace, z = walked(gr.Race(delta=0.05))
     report = trace.audit(0.02, rng=seeded(2))
     mean, variance = report.bias

@@ -9,7 +9,6 @@ from tests.common import seeded
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, PromiseBroken
 
-
 RACED = Raced()
 
 
