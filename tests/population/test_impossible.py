@@ -113,14 +113,14 @@ def test_the_bounds_of_a_graph_declare():
 
     @numba.njit
     def forbidding(label, other, weight):
-        return -np.inf if weight < 1.0 and label == other else 1e-4 * weight * (label + other)
+        return -np.inf if weight < 1e-3 and label == other else weight * label * other
 
     def bounds(weights):
-        return np.where(weights < 1.0, -np.inf, 0.0), 2e-4 * weights
+        return np.where(weights < 1e-3, -np.inf, 0.0), weights
 
     n = 400
-    weights = 1.0 - np.eye(n)
-    weights[0, 1] = weights[1, 0] = 0.5
+    weights = 1e-3 * (1.0 - np.eye(n))
+    weights[0, 1] = weights[1, 0] = 5e-4
     start = gr.Labels(np.arange(n, dtype=np.int32) % 2)
     same = {}
     for name, potential in (("declared", gr.Pairwise(forbidding, bounds)), ("bare", forbidding)):
