@@ -5,7 +5,7 @@ without control variate: points are close and every decision is hard. Printed: h
 standard deviations of the right law, and the variance over the right one (each ± a standard error), and the
 share of factors read. The number of steps is such that a variance is known to about 1%.
 
-    python benchmarks/chain_errors.py           # some minutes
+    python benchmarks/chain_errors.py           # a quarter of an hour on two busy cores
     python benchmarks/chain_errors.py --quick   # one minute, errors of 3%
 """
 
