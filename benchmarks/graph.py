@@ -261,7 +261,7 @@ def table_rows(
 def audited(kernel: gr.GraphGibbs, solver: gr.Solver, state: gr.Labels) -> str:
     if isinstance(solver, gr.Exact):
         return ""
-    wrong, decisions = kernel.with_solver(solver).audit(np.random.default_rng(SEED), state)
+    wrong, decisions, *_ = kernel.with_solver(solver).audit(np.random.default_rng(SEED), state)
     return f"{wrong}/{decisions}"
 
 

@@ -6,9 +6,9 @@ from scipy import stats
 from tests.common import seeded
 
 import gumbelrace as gr
-from gumbelrace.audit import clopper_pearson
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.solvers.results import new_results
+from gumbelrace.verdict import clopper_pearson
 
 REWARDS = np.random.default_rng(1).uniform(size=(400, 4), high=0.05)
 

@@ -30,6 +30,7 @@ LAYERS = {
     "bounds": 2,
     "solvers": 3,
     "control_variates": 3,
+    "verdict": 3.5,
     "sample": 4,
     "best": 4,
     "audit": 4,

@@ -90,7 +90,7 @@ def test_the_first_order_comes_from_the_generator():
 
 
 def test_tables_summed_up_first_take_the_order_of_the_system():
-    from gumbelrace.solvers.exact import totals
+    from tests.common import totals
 
     one, other = gr.table(rare_ones()), gr.table(rare_ones())
     np.testing.assert_allclose(totals(one), totals(other), atol=1e-9)

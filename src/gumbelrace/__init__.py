@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gumbelrace.audit import Audit, audit
+from gumbelrace.audit import audit
 from gumbelrace.best import best
 from gumbelrace.bounds.normal import Normal
 from gumbelrace.bounds.serfling import Serfling
@@ -19,6 +19,7 @@ from gumbelrace.solvers.base import Outcome, Promise, Solver
 from gumbelrace.solvers.betting import Betting
 from gumbelrace.solvers.exact import Exact
 from gumbelrace.solvers.race import Race
+from gumbelrace.verdict import Audit, Shift
 from gumbelrace.walk import b_normal
 
 __version__ = "0.1.0"
@@ -68,6 +69,7 @@ __all__ = [
     "RandomScan",
     "RandomWalk",
     "Serfling",
+    "Shift",
     "Shuffled",
     "Slice",
     "Solver",

@@ -1,11 +1,9 @@
 """Did the solver keep its promise? Rerun draws exactly, with the same Gumbel variables, and count."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy  # its parts load when first used
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.jit import check_generator
@@ -13,54 +11,9 @@ from gumbelrace.population.base import Population, checked_count
 from gumbelrace.population.given import as_population
 from gumbelrace.sample import batches, checked_prior, gumbels, share_read
 from gumbelrace.solvers.base import Promise, Solver, checked_solver
-from gumbelrace.solvers.exact import Totals, compared
+from gumbelrace.solvers.exact import compared
 from gumbelrace.solvers.results import Results
-
-
-@dataclass(frozen=True)
-class Audit:
-    """How often a solver was wrong.
-
-    Attributes
-    ----------
-    errors, draws : int
-        Draws that differ from the exact ones with the same Gumbel variables, and draws in all.
-    interval : (float, float)
-        Clopper-Pearson interval for the probability of an error.
-    confidence : float
-        Its level.
-    fraction : float
-        Share of all rewards that the solver read.
-    promise : Promise
-        What the solver had promised.
-    """
-
-    errors: int
-    draws: int
-    interval: tuple[float, float]
-    confidence: float
-    fraction: float
-    promise: Promise
-
-    @property
-    def tv_bound(self) -> float:
-        """Upper bound on the total variation to p(x), at the level of the interval (Proposition 1)."""
-        return self.interval[1]
-
-    @property
-    def broken(self) -> bool:
-        """Whether the errors are more than the promise allows: the interval lies above its δ."""
-        return self.interval[0] > self.promise.delta
-
-    def __str__(self) -> str:
-        """Say what was found in one line."""
-        low, high = self.interval
-        kept = "broken" if self.broken else "kept"
-        return (
-            f"{self.errors} errors in {self.draws} draws "
-            f"({self.confidence:.0%} interval {low:.4f} to {high:.4f}), "
-            f"{self.fraction:.2%} of the rewards read; promise of {self.promise.delta:g} {kept}"
-        )
+from gumbelrace.verdict import Audit, clopper_pearson, impossible, wrong
 
 
 def audit(
@@ -114,32 +67,34 @@ def audit(
     count = checked_count(draws, "draws")
     rewards.draw_order(rng)
     prior, exact = checked_prior(log_prior, rewards.arms), compared(rewards)
-    errors, evaluations = 0, rewards.read_before
+    errors, ruled_out, evaluations = 0, 0, rewards.read_before
     for shuffled, part in batches(rewards, count, reshuffle_every, rng):
         offsets = gumbels(prior, part, rng)
         found = solver.best_each(shuffled, offsets, rng)
-        errors += wrong(found.arms, exact.plus(offsets))
+        values = exact.plus(offsets)
+        errors += wrong(found.arms, values)
+        ruled_out += impossible(found.arms, values)
         evaluations += int(found.evaluations.sum())
     interval = clopper_pearson(errors, count, confidence)
     fraction = share_read(evaluations, count, rewards)
-    return Audit(errors, count, interval, confidence, fraction, solver.promise.on(rewards))
-
-
-def wrong(arms: NDArray[np.int64], values: Totals) -> int:
-    """Count the arms that are not the best of their row of `values`, whatever rounding did."""
-    highest = np.take_along_axis(values.sums + values.rounding, arms[:, None], axis=1)[:, 0]
-    return int(np.sum(highest < np.max(values.sums - values.rounding, axis=1)))
+    return Audit(errors, count, interval, confidence, fraction, solver.promise.on(rewards), ruled_out)
 
 
 class Audited(Solver):
     """A solver that also finds every answer exactly, and counts how often the other one was wrong.
 
-    Attributes
+    Parameters
     ----------
     solver : Solver
         The solver whose answers are given and checked.
-    errors, decisions : int
-        Wrong answers so far, and answers in all.
+    rows : numpy.random.Generator, optional
+        Chooses the rows in place of the caller's generator, which is then left as it is: two solvers
+        asked the same questions leave it in the same state.
+
+    Attributes
+    ----------
+    errors, impossible, decisions : int
+        Wrong answers so far, answers of probability zero among them, and answers in all.
 
     Examples
     --------
@@ -153,8 +108,9 @@ class Audited(Solver):
 
     is_a_race = False
 
-    def __init__(self, solver: Solver) -> None:
-        self.solver, self.errors, self.decisions = solver, 0, 0
+    def __init__(self, solver: Solver, rows: np.random.Generator | None = None) -> None:
+        self.solver, self._rows = solver, rows
+        self.errors = self.impossible = self.decisions = 0
 
     @property
     def promise(self) -> Promise:
@@ -167,23 +123,9 @@ class Audited(Solver):
 
     def best_each(self, population: Population, offsets: ArrayLike, rng: np.random.Generator) -> Results:
         """Find the best arm once for each row of `offsets`, and check it."""
-        found = self.solver.best_each(population, offsets, rng)
-        self.errors += wrong(found.arms, compared(population).plus(np.asarray(offsets)))
+        found = self.solver.best_each(population, offsets, rng if self._rows is None else self._rows)
+        values = compared(population).plus(np.asarray(offsets))
+        self.errors += wrong(found.arms, values)
+        self.impossible += impossible(found.arms, values)
         self.decisions += len(found.arms)
         return found
-
-
-def clopper_pearson(errors: int, draws: int, confidence: float) -> tuple[float, float]:
-    """Give the exact binomial interval for the probability of an error.
-
-    Examples
-    --------
-    >>> low, high = clopper_pearson(0, 100, 0.95)
-    >>> low, round(high, 4)
-    (0.0, 0.0362)
-    """
-    tail = (1.0 - confidence) / 2.0
-    quantile = scipy.special.betaincinv
-    low = quantile(errors, draws - errors + 1, tail) if errors > 0 else 0.0
-    high = quantile(errors + 1, draws - errors, 1.0 - tail) if errors < draws else 1.0
-    return float(low), float(high)

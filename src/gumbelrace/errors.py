@@ -67,3 +67,7 @@ class MissingPackage(GumbelraceError, ImportError):
 
 class UnevenResiduals(UserWarning):
     """A few rows carry the residuals of a control variate: a normal bound would miss them."""
+
+
+class PromiseBroken(UserWarning):
+    """Decisions that were checked exactly are wrong more often than was promised, or impossible."""

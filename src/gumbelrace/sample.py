@@ -1,7 +1,7 @@
 """Draws from p(x) ∝ f0(x) ∏ f_n(x): a Gumbel variable for each state, and a solver (paper, Eq. 3)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -12,14 +12,18 @@ from gumbelrace.jit import check_generator
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import Floats, Population, checked_count
 from gumbelrace.population.given import as_population
-from gumbelrace.solvers.base import Solver, checked_solver
+from gumbelrace.solvers.base import Promise, Solver, checked_solver
 from gumbelrace.solvers.default import default_solver
+from gumbelrace.solvers.exact import compared
 from gumbelrace.solvers.results import Results
+from gumbelrace.verdict import Audit, judged
 
 # Gumbel variables held at a time.
 HELD = 2**20
 # What is kept of each draw.
 DRAWN = ("arms", "evaluations", "looks", "exhausted")
+# Draws are checked by default if reading all rewards once is at most this share of what they have read.
+CHECK_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,8 @@ class Draws:
         Share of all rewards that was read, on average.
     tv_bound : TotalVariation
         How far the law of a draw can be from p(x).
+    checked : Audit or None
+        What came out when draws were compared with exact ones, if that was worth its cost.
     """
 
     arms: NDArray[np.int64] | int
@@ -81,6 +87,7 @@ class Draws:
     exhausted: NDArray[np.bool_] | bool
     fraction: float
     tv_bound: TotalVariation
+    checked: Audit | None = None
 
 
 def sample(
@@ -91,6 +98,7 @@ def sample(
     *,
     rng: np.random.Generator,
     reshuffle_every: int | None = None,
+    check: bool | None = None,
 ) -> Draws:
     """Draw states with probability proportional to f0(x) ∏ f_n(x).
 
@@ -110,11 +118,19 @@ def sample(
         Put the rows in a new random order before the first and after every so many draws. It matters to
         tables of 16,384 rows and more, whose draws share the order of the rows otherwise (see `table`);
         draws from all other populations have an order each.
+    check : bool, optional
+        Whether draws are compared with exact ones, for which all rewards are read once. Default: if that
+        is at most a tenth of what the draws have read, and the solver can err. It changes no draw.
 
     Returns
     -------
     Draws
         The states and what was read.
+
+    Warns
+    -----
+    PromiseBroken
+        The check has found more errors than were promised, or a draw of probability zero.
 
     Examples
     --------
@@ -132,12 +148,15 @@ def sample(
     solver = default_solver(rewards) if solver is None else checked_solver(solver)
     prior = checked_prior(log_prior, rewards.arms)
     count = 1 if size is None else checked_count(size, "size", least=0)
-    found, ordered = [], rewards
+    found, noise, ordered = [], Noise(prior, rng), rewards
     for ordered, part in batches(rewards, count, reshuffle_every, rng):
-        found.append(solver.best_each(ordered, gumbels(prior, part, rng), rng))
+        found.append(solver.best_each(ordered, noise.offsets(part), rng))
     promise, shared = solver.promise.on(ordered), rewards.shares_order and reshuffle_every != 1
     bound = TotalVariation(promise.delta, promise.proved, promise.assumption, shared)
-    return _draws(rewards, bound, found, single=size is None)
+    draws = _draws(rewards, bound, found)
+    if count > 0 and _is_worth(check, rewards, draws, solver):
+        draws = replace(draws, checked=_checked(rewards, draws, noise.kept(), promise))
+    return draws if size is not None else _single(draws)
 
 
 AnyPopulation = TypeVar("AnyPopulation", bound=Population)
@@ -158,6 +177,36 @@ def batches(
         part = min(held, until - done)
         yield population, part
         done += part
+
+
+class Noise:
+    """Offsets of draws, the first HELD numbers of which are kept."""
+
+    def __init__(self, prior: Floats, rng: np.random.Generator) -> None:
+        self._prior, self._rng, self._kept = prior, rng, [np.empty((0, len(prior)))]
+
+    def offsets(self, count: int) -> Floats:
+        """Draw the offsets of `count` draws."""
+        drawn = gumbels(self._prior, count, self._rng)
+        if sum(map(np.size, self._kept)) + drawn.size <= HELD or len(self._kept) == 1:
+            self._kept.append(drawn)
+        return drawn
+
+    def kept(self) -> Floats:
+        """Give the offsets of the first draws."""
+        return np.concatenate(self._kept)
+
+
+def _is_worth(check: bool | None, population: Population, draws: "Draws", solver: Solver) -> bool:
+    affordable = population.rewards <= CHECK_SHARE * np.sum(draws.evaluations)
+    return bool(affordable and solver.promise.delta > 0.0) if check is None else check
+
+
+def _checked(population: Population, draws: "Draws", offsets: Floats, promise: Promise) -> Audit:
+    arms = np.asarray(draws.arms)[: len(offsets)]
+    checked = judged(arms, compared(population).plus(offsets), draws.fraction, promise)
+    checked.warn()
+    return checked
 
 
 def gumbels(prior: Floats, count: int, rng: np.random.Generator) -> Floats:
@@ -184,20 +233,20 @@ def share_read(evaluations: int, draws: int, population: Population) -> float:
     return evaluations / max(draws * population.rewards, 1)
 
 
-def _draws(population: Population, bound: TotalVariation, found: list[Results], single: bool) -> Draws:
+def _draws(population: Population, bound: TotalVariation, found: list[Results]) -> Draws:
     arms, evaluations, looks, exhausted = (
         np.concatenate(parts) if parts else np.zeros(0, np.int64)
         for parts in ([getattr(part, name) for part in found] for name in DRAWN)
     )
     evaluations[:1] += population.read_before  # once for all draws, in whatever orders
     fraction = share_read(int(evaluations.sum()), len(arms), population)
-    if single:
-        return Draws(
-            int(arms[0]),
-            int(evaluations[0]),
-            int(looks[0]),
-            bool(exhausted[0]),
-            fraction,
-            bound,
-        )
     return Draws(arms, evaluations, looks, exhausted.astype(np.bool_), fraction, bound)
+
+
+def _single(draws: Draws) -> Draws:
+    """Give the first draw, as numbers rather than arrays."""
+    arm, evaluations, looks, exhausted = (
+        np.asarray(values)[0].item()
+        for values in (draws.arms, draws.evaluations, draws.looks, draws.exhausted)
+    )
+    return replace(draws, arms=arm, evaluations=evaluations, looks=looks, exhausted=exhausted)

@@ -11,7 +11,7 @@ from tests.kernels.nested import Nested
 
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, MissingPackage
-from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.kernels.base import Checked, Info, Kernel
 from gumbelrace.solvers.results import new_results
 
 START = Scaled(np.zeros(2), 1.0)
@@ -169,8 +169,8 @@ class Picky(Kernel):
         return Walk().step(rng, state)
 
     def audit(self, rng, state):
-        self.step(rng, state)
-        return 1, 1
+        after, _ = self.step(rng, state)
+        return Checked(1, 1, after, after)
 
 
 def test_the_audit_gives_the_kernel_states_as_it_knows_them():
@@ -186,7 +186,7 @@ class Noting(Autoregression):
 
     def audit(self, rng, state):
         self.noted.append(state.x)
-        return 0, 1
+        return Checked(0, 1, state, state)
 
 
 def test_the_audit_takes_no_state_twice():

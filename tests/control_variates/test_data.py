@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from scipy.special import bdtrc
-from tests.common import seeded
+from tests.common import seeded, totals
 from tests.control_variates.cases import (
     FREEDOM,
     assert_same_sums,
@@ -21,7 +21,6 @@ from gumbelrace.control_variates.by_cells import expansion
 from gumbelrace.errors import InvalidArgument, MissingPackage, ShapeMismatch
 from gumbelrace.population.control import residual_of, table_of
 from gumbelrace.population.likelihood import by_arm
-from gumbelrace.solvers.exact import totals
 
 FALSE_ALARM = 1e-4
 # Shares of outliers given here are too small on purpose; `test_pilot` is about the warning.

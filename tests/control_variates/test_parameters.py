@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.special import bdtrc
-from tests.common import seeded
+from tests.common import seeded, totals
 from tests.control_variates.cases import (
     CURVATURE,
     MODELS,
@@ -27,7 +27,6 @@ from gumbelrace.errors import InvalidArgument, RewardOutOfRange, ShapeMismatch
 from gumbelrace.models import logistic
 from gumbelrace.population.control import residual_of
 from gumbelrace.population.likelihood import by_arm
-from gumbelrace.solvers.exact import totals
 
 FALSE_ALARM = 1e-4
 models = pytest.mark.parametrize("name", MODELS)

@@ -4,13 +4,13 @@ import threading
 
 import numpy as np
 import pytest
+from tests.common import totals
 
 from gumbelrace.audit import audit
 from gumbelrace.experiments import study, synthetic
 from gumbelrace.experiments.records import Problem
 from gumbelrace.experiments.store import Store
 from gumbelrace.experiments.study import Point, Settings, run
-from gumbelrace.solvers.exact import totals
 
 SMALL = Settings(draws=30, seed=3, size=2000, arms=(2,))
 

@@ -22,7 +22,7 @@ from tests.kernels.mentions import (
 
 import gumbelrace as gr
 from gumbelrace import errors
-from gumbelrace.audit import clopper_pearson
+from gumbelrace.verdict import clopper_pearson
 
 ALARM = 1e-4
 PAPER = gr.Race(variance=gr.Marginal(shrink=0.0))
@@ -210,7 +210,7 @@ def test_audit_keeps_the_promise(name, solver):
     span = np.triu(table, 1).min() - 0.01, np.triu(table, 1).max() + 0.01
     kernel = gr.ClusterGibbs(pairs_of(table, span), solver)
     state, info = chain(kernel, start(kernel, placed=False), 4, 16)[-1]
-    wrong, made = np.sum([kernel.audit(np.random.default_rng(k), state) for k in range(3)], axis=0)
+    wrong, made = np.sum([kernel.audit(np.random.default_rng(k), state)[:2] for k in range(3)], axis=0)
     assert made == 3 * len(table)
     assert clopper_pearson(int(wrong), int(made), 1 - 2 * ALARM)[0] <= 0.05
     assert info.evaluations < 0.8 * info.rewards
@@ -232,7 +232,7 @@ def test_clusters_that_cannot_win_are_not_read(solver):
     assert np.array_equal(after.labels, state.labels)
     # Mentions of the large cluster read no other one; those of small ones may read everything.
     assert info.evaluations <= 60 * 59 + 80 * 140
-    assert kernel.audit(np.random.default_rng(43), state) == (0, 140)
+    assert kernel.audit(np.random.default_rng(43), state)[:2] == (0, 140)
     wide = gr.ClusterGibbs(pairs_of(table, (-100.0, 100.0)), solver, annealing=gr.Constant(0.0))
     assert wide.step(np.random.default_rng(42), state)[1].evaluations > info.evaluations
 
@@ -253,7 +253,7 @@ def test_audit_counts_errors():
 @pytest.mark.parametrize("keep", EXACT_WAYS)
 def test_audit_of_exact_finds_nothing(keep):
     kernel = gr.ClusterGibbs(pairs_of(TABLES["planted"]), gr.Exact(), keep)
-    assert kernel.audit(np.random.default_rng(19), start(kernel)) == (0, 50)
+    assert kernel.audit(np.random.default_rng(19), start(kernel))[:2] == (0, 50)
 
 
 def test_audit_does_not_change_the_draws():
@@ -477,7 +477,7 @@ def test_default_solvers():
 def test_serfling_races():
     kernel = gr.ClusterGibbs(pairs_of(AUDITED["planted"], (-8.0, 8.0)), gr.Race(gr.Serfling()))
     state = start(kernel, placed=False)
-    assert kernel.audit(np.random.default_rng(35), state) == (0, 400)
+    assert kernel.audit(np.random.default_rng(35), state)[:2] == (0, 400)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 9.0])

@@ -210,7 +210,7 @@ def test_a_remainder_that_is_too_small_is_found_out(problem):
 
 def test_audit_checks_decisions_in_python(problem):
     kernel, _ = kernels(problem, gr.Race(first=8), 2)
-    errors, decisions = kernel.audit(np.random.default_rng(0), gr.Position(problem[2]))
+    errors, decisions, *_ = kernel.audit(np.random.default_rng(0), gr.Position(problem[2]))
     assert (errors, decisions) == (0, 1)
 
 

@@ -150,7 +150,7 @@ def test_info_counts_reads_and_changes():
 
 def test_audit_counts_every_draw_of_the_sweep():
     kernel = kernel_of(Model(100, seed=8), solver=gr.Betting())
-    errors, decisions = kernel.audit(np.random.default_rng(8), gr.Labels(np.zeros(3, int)))
+    errors, decisions, *_ = kernel.audit(np.random.default_rng(8), gr.Labels(np.zeros(3, int)))
     assert (errors, decisions) == (0, 3)
 
 

@@ -94,7 +94,7 @@ def test_equal_seeds_give_equal_chains_and_no_state_changes():
 
 def test_audit_checks_every_comparison():
     kernel, _ = cauchy(solver=gr.Betting())
-    errors, decisions = kernel.audit(np.random.default_rng(6), gr.Position(np.zeros(1)))
+    errors, decisions, *_ = kernel.audit(np.random.default_rng(6), gr.Position(np.zeros(1)))
     assert errors == 0
     assert decisions > 1
 

@@ -5,11 +5,10 @@ import math
 import numba
 import numpy as np
 import pytest
-from tests.common import seeded
+from tests.common import seeded, totals
 
 import gumbelrace as gr
 from gumbelrace.population.control import Always
-from gumbelrace.solvers.exact import totals
 
 # Of the largest sum; 1e-9 is asked for.
 RELATIVE = 1e-11

@@ -5,11 +5,10 @@ import sys
 import numba
 import numpy as np
 import pytest
-from tests.common import QUICK, seeded
+from tests.common import QUICK, seeded, totals
 
 import gumbelrace as gr
 from gumbelrace.errors import FactorFailed, InvalidArgument, InvalidReward, RewardOutOfRange
-from gumbelrace.solvers.exact import totals
 
 
 @numba.njit

@@ -5,7 +5,7 @@ import sys
 import numba
 import numpy as np
 import pytest
-from tests.common import ONE_OF_EACH, seeded
+from tests.common import ONE_OF_EACH, seeded, totals
 from tests.population.residuals import Case, kinds, shares
 
 import gumbelrace as gr
@@ -18,7 +18,6 @@ from gumbelrace.errors import (
     ShapeMismatch,
 )
 from gumbelrace.population.control import Always
-from gumbelrace.solvers.exact import totals
 
 # ---- Impossible arms and invalid rewards ----
 

@@ -4,11 +4,10 @@ import pickle
 
 import numpy as np
 import pytest
-from tests.common import QUICK, seeded
+from tests.common import QUICK, seeded, totals
 
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, InvalidReward, RewardOutOfRange, ShapeMismatch
-from gumbelrace.solvers.exact import totals
 
 SIZES = [1, 129, 16_383, 16_384, 20_001]
 

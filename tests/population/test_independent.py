@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.common import ONE_OF_EACH, seeded
+from tests.common import ONE_OF_EACH, seeded, totals
 
 import gumbelrace as gr
 from gumbelrace.errors import (
@@ -14,7 +14,6 @@ from gumbelrace.errors import (
     RewardOutOfRange,
     ShapeMismatch,
 )
-from gumbelrace.solvers.exact import totals
 
 
 class Recorder:

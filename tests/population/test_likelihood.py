@@ -5,12 +5,11 @@ import math
 import numba
 import numpy as np
 import pytest
-from tests.common import seeded
+from tests.common import seeded, totals
 
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, InvalidReward, RewardOutOfRange, ShapeMismatch
 from gumbelrace.population.likelihood import by_arm
-from gumbelrace.solvers.exact import totals
 
 
 @numba.njit

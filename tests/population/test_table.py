@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from tests.common import seeded
+from tests.common import seeded, totals
 
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, InvalidReward, RewardOutOfRange, ShapeMismatch
-from gumbelrace.solvers.exact import totals
 
 # Single rows, the first size that is read in blocks, the last block not full, two passes for the range.
 SIZES = [100, 16_384, 20_001, 70_000]

@@ -5,12 +5,11 @@ import sys
 import numba
 import numpy as np
 import pytest
-from tests.common import seeded
+from tests.common import seeded, totals
 
 import gumbelrace as gr
 from gumbelrace import jit
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.solvers.exact import totals
 
 here = sys.modules[__name__]
 Y = seeded(1).normal(size=100)

@@ -1,17 +1,18 @@
 """What a run gives: the states that its chains went through, and what they took."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Generic
 
 import numpy as np
 
-from gumbelrace.audit import Audit, clopper_pearson
 from gumbelrace.chain import export
+from gumbelrace.chain.bias import shifts
 from gumbelrace.chain.layout import Layout, form, named, reform
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.jit import check_generator
-from gumbelrace.kernels.base import Info, Kernel, State
+from gumbelrace.kernels.base import Checked, Info, Kernel, State
+from gumbelrace.verdict import Audit, clopper_pearson
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,6 +35,10 @@ class Trace(Generic[State]):
         Where each chain stands, to go on from.
     interrupted : bool
         Whether Ctrl-C ended the run before all steps were made.
+    thin : int
+        Steps from one draw to the next.
+    checked : Audit or None
+        What `run` found when it made a few decisions again exactly.
     """
 
     kernel: Kernel[State]
@@ -41,6 +46,8 @@ class Trace(Generic[State]):
     info: Info
     last: list[State]
     interrupted: bool = False
+    thin: int = 1
+    checked: Audit | None = None
 
     @property
     def chains(self) -> int:
@@ -84,7 +91,7 @@ class Trace(Generic[State]):
         )
 
     def audit(self, share: float = 0.01, *, rng: np.random.Generator, confidence: float = 0.95) -> Audit:
-        """Measure how often the decisions of the chain are wrong.
+        """Measure how often the decisions of the chain are wrong, and what that does to its law.
 
         From states picked at random among those kept, a step is made whose every decision is checked
         by reading all factors.
@@ -101,20 +108,29 @@ class Trace(Generic[State]):
         Returns
         -------
         Audit
-            `draws` counts decisions; `fraction` is that of the trace.
+            `draws` counts decisions; `fraction` is that of the trace; `bias` has the shifts of means,
+            variances and probabilities (see the page on errors along a chain).
         """
         rng = check_generator(rng)
         if not (0.0 < share <= 1.0 and 0.0 < confidence < 1.0):
             raise InvalidArgument(f"share is {share}, confidence {confidence}; give numbers from 0 to 1")
         if self.draws == 0:
             raise InvalidArgument("the trace has no draws; there is nothing to audit")
-        kept = self.chains * self.draws
-        errors = decisions = 0
-        for place in rng.choice(kept, max(1, round(share * kept)), replace=False):
-            wrong, made = self.kernel.audit(rng, self.state(*divmod(int(place), self.draws)))
-            errors, decisions = errors + wrong, decisions + made
-        interval = clopper_pearson(errors, decisions, confidence)
-        return Audit(errors, decisions, interval, confidence, self.fraction, self.kernel.solver.promise)
+        checks = list(self.checks(max(1, round(share * self.chains * self.draws)), rng))
+        bias = tuple(shifts(self.kernel, self.states, checks, self.thin))
+        return replace(self.verdict(checks, confidence), bias=bias)
+
+    def checks(self, count: int, rng: np.random.Generator) -> Iterator[Checked[State]]:
+        """Make audited steps from `count` of the states kept, none of them twice."""
+        for place in rng.choice(self.chains * self.draws, count, replace=False):
+            yield self.kernel.audit(rng, self.state(*divmod(int(place), self.draws)))
+
+    def verdict(self, checks: Sequence[Checked[State]], confidence: float) -> Audit:
+        """Count the errors of audited steps."""
+        errors, decisions = sum(c.errors for c in checks), sum(c.decisions for c in checks)
+        interval, promise = clopper_pearson(errors, decisions, confidence), self.kernel.solver.promise
+        impossible = sum(check.impossible for check in checks)
+        return Audit(errors, decisions, interval, confidence, self.fraction, promise, impossible)
 
     def state(self, chain: int, draw: int) -> State:
         """Give one of the states kept, as the kernel takes it."""

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.audit import clopper_pearson
 from gumbelrace.experiments.coreference import SAMPLERS, Search, Searched, searched
 from gumbelrace.experiments.parallel import done_in_threads
 from gumbelrace.experiments.store import Store, stored
@@ -23,6 +22,7 @@ from gumbelrace.models.coreference.factor import Factor
 from gumbelrace.models.coreference.fit import in_training
 from gumbelrace.models.coreference.mentions import MISSING, Mentions
 from gumbelrace.solvers.exact import Exact
+from gumbelrace.verdict import clopper_pearson
 
 Indices = NDArray[np.int64]
 # Choices that are made again exactly, about so many.
@@ -268,6 +268,6 @@ def audited(task: Task, store: Store, sampler: str) -> Checked:
         kernel = search.kernel(task.factor.pairs(block_of(task.mentions, task.rows[b])), SAMPLERS[sampler])
         for sweep in {0, task.search.sweeps - 1}:
             state = Labels(np.array(found.labels[sweep], np.int32), sweep)
-            wrong, made = kernel.audit(rng, state)
+            wrong, made, *_ = kernel.audit(rng, state)
             errors, choices = errors + wrong, choices + made
     return Checked(sampler, errors, choices)

@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gumbelrace.audit import clopper_pearson
 from gumbelrace.chain.trace import Trace
 from gumbelrace.kernels.carlin_chib import ModelChoice
+from gumbelrace.verdict import clopper_pearson
 
 CONFIDENCE = 0.95
 
@@ -50,7 +50,7 @@ def audits(trace: Trace[ModelChoice], steps: int, rng: np.random.Generator) -> A
     kernel: Any = trace.kernel
     kept, counts = trace.chains * trace.draws, np.zeros((2, 2), np.int64)
     for place in rng.choice(kept, min(steps, kept), replace=False):
-        checks = kernel.audited(rng, trace.state(*divmod(int(place), trace.draws)))
+        _, *checks = kernel.audited(rng, trace.state(*divmod(int(place), trace.draws)))
         counts += [[check.errors, check.decisions] for check in checks]
     (wrong_moves, moves), (wrong_draws, draws) = counts.tolist()
     return Audits(Checked(wrong_draws, draws), Checked(wrong_moves, moves))

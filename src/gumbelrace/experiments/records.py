@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from gumbelrace.audit import clopper_pearson
 from gumbelrace.solvers.base import Outcome
+from gumbelrace.verdict import clopper_pearson
 
 
 class Problem(NamedTuple):

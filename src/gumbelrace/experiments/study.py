@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gumbelrace.audit import wrong
 from gumbelrace.experiments.parallel import Stopped, done_in_threads
 from gumbelrace.experiments.records import Problem, Record
 from gumbelrace.experiments.store import Store
@@ -34,6 +33,7 @@ from gumbelrace.population.base import Floats
 from gumbelrace.sample import batches, gumbels
 from gumbelrace.solvers.base import Solver
 from gumbelrace.solvers.exact import Exact, Totals
+from gumbelrace.verdict import wrong
 
 # Draws of one order of the rows share it; so many are made before the rows are shuffled anew.
 RESHUFFLE = 2500

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.audit import Audited
 from gumbelrace.solvers.base import Solver
+from gumbelrace.solvers.exact import Exact
 
 State = TypeVar("State", bound=tuple[Any, ...])
 
@@ -32,6 +33,26 @@ class Info(NamedTuple):
     rewards: int
     looks: int
     acceptance: float
+
+
+class Checked(NamedTuple, Generic[State]):
+    """A step that was made twice with the same random numbers: by the solver, and exactly.
+
+    Attributes
+    ----------
+    errors, decisions : int
+        Wrong decisions of the step, and all of them.
+    raced, exact : state
+        Where the step went, and where it would have gone without an error.
+    impossible : int
+        Decisions for something of probability zero.
+    """
+
+    errors: int
+    decisions: int
+    raced: State
+    exact: State
+    impossible: int = 0
 
 
 class Block(NamedTuple, Generic[State]):
@@ -83,8 +104,17 @@ class Kernel(ABC, Generic[State]):
         """Return the same kernel with another solver."""
         return replace(self, solver=solver)  # type: ignore[type-var]
 
-    def audit(self, rng: np.random.Generator, state: State) -> tuple[int, int]:
-        """Make one step, checking every decision; return how many were wrong, and how many there were."""
-        audited = Audited(self.solver)
-        self.with_solver(audited).step(rng, state)
-        return audited.errors, audited.decisions
+    def audit(self, rng: np.random.Generator, state: State) -> Checked[State]:
+        """Make one step, checking every decision; after an error, make it again without."""
+        noise, rows = (int(seed) for seed in rng.integers(2**63, size=2))
+        audited = Audited(self.solver, np.random.default_rng(rows))
+        raced, _ = self.with_solver(audited).step(np.random.default_rng(noise), state)
+        exact = raced
+        if audited.errors > 0:
+            never_wrong = self.with_solver(Audited(Exact(), np.random.default_rng(rows)))
+            exact, _ = never_wrong.step(np.random.default_rng(noise), state)
+        return Checked(audited.errors, audited.decisions, raced, exact, audited.impossible)
+
+    def watched(self, states: State) -> tuple[Any, ...]:
+        """Give what an audit watches of states (or of one): a named tuple, here of all their fields."""
+        return states

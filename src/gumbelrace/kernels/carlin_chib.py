@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from gumbelrace.audit import Audited
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import check_generator
-from gumbelrace.kernels.base import Block, Info, Kernel
+from gumbelrace.kernels.base import Block, Checked, Info, Kernel
 from gumbelrace.kernels.checks import (
     check_function,
     check_log_prior,
@@ -156,8 +156,7 @@ class CarlinChib(Kernel[ModelChoice]):
     gain : callable
         ``gain(t)``: by how much step t lowers the log weight of the model that it visits.
     solver : Solver
-        For the draw of the model (the kernels of the models have their own). Default: `Betting` where
-        the population knows its reward range, else ``Race(Normal())``.
+        For the draw of the model (the kernels of the models have their own). Default: as in `Metropolis`.
     guard : float, optional
         Share of a `NormalPseudoprior`. Outside the ellipsoid around its mean that holds so much of it, a
         control variate may be far off: decisions on parameters there are exact (all of those of a kernel
@@ -283,20 +282,33 @@ class CarlinChib(Kernel[ModelChoice]):
         models = [replace(model, kernel=model.kernel.with_solver(solver)) for model in self.models]
         return replace(self, models=models, solver=solver)
 
-    def audit(self, rng: np.random.Generator, state: ModelChoice) -> tuple[int, int]:
+    def audit(self, rng: np.random.Generator, state: ModelChoice) -> Checked[ModelChoice]:
         """Make one step, checking every decision, also those of the current model's kernel."""
-        inner, outer = self.audited(rng, state)
-        return inner.errors + outer.errors, inner.decisions + outer.decisions
+        return self.audited(rng, state)[0]
 
-    def audited(self, rng: np.random.Generator, state: ModelChoice) -> tuple[Audited, Audited]:
-        """Make one step; return the checks of the current model's kernel, and of the model's draw."""
+    def audited(
+        self, rng: np.random.Generator, state: ModelChoice
+    ) -> tuple[Checked[ModelChoice], Audited, Audited]:
+        """Make one step; also give the checks of the current model's kernel, and of the model's draw."""
         self._check(state)
-        current = self.models[state.model]
-        inner, outer = Audited(current.kernel.solver), Audited(self.solver)
-        models = list(self.models)
-        models[state.model] = replace(current, kernel=current.kernel.with_solver(inner))
-        replace(self, models=models, solver=outer).step(rng, state)
-        return inner, outer
+        noise, rows = (int(seed) for seed in rng.integers(2**63, size=2))
+        own = np.random.default_rng(rows)
+        inner, outer = Audited(self.models[state.model].kernel.solver, own), Audited(self.solver, own)
+        raced, _ = self._with_solvers(state.model, inner, outer).step(np.random.default_rng(noise), state)
+        errors, exact = inner.errors + outer.errors, raced
+        if errors > 0:
+            right = Audited(Exact(), own)
+            exact, _ = self._with_solvers(state.model, right, right).step(
+                np.random.default_rng(noise), state
+            )
+        impossible, decisions = inner.impossible + outer.impossible, inner.decisions + outer.decisions
+        return Checked(errors, decisions, raced, exact, impossible), inner, outer
+
+    def _with_solvers(self, model: int, inner: Solver, outer: Solver) -> Self:
+        """Return the same kernel with a solver for the moves of one model, and one for the model's draw."""
+        models, current = list(self.models), self.models[model]
+        models[model] = replace(current, kernel=current.kernel.with_solver(inner))
+        return replace(self, models=models, solver=outer)
 
     def _updated(self, decisions: Decisions, state: ModelChoice) -> Floats:
         model, x = self.models[state.model], checked_point(state.parameters[state.model])

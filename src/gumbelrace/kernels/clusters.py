@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import bits_of, check_generator
 from gumbelrace.kernels.annealing import Annealing, Constant, checked_temperature
-from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.kernels.base import Checked, Info, Kernel
 from gumbelrace.kernels.checks import check_state, check_sweeps
 from gumbelrace.kernels.cluster_desk import Counter, Workplace, checked_keep, checked_solver
 from gumbelrace.kernels.cluster_merge import merge_some
@@ -32,6 +32,13 @@ from gumbelrace.kernels.scan import Scan, Systematic
 from gumbelrace.pool import Pool
 from gumbelrace.population.pairs import Pairs
 from gumbelrace.solvers.base import Solver, parts
+from gumbelrace.solvers.exact import Exact
+
+
+class Clusters(NamedTuple):
+    """What an audit watches."""
+
+    clusters: Any  # how many there are
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,10 +141,22 @@ class ClusterGibbs(Kernel[Labels]):
         info = Info(int(tally[READ]), int(tally[ALL]), int(tally[LOOKED]), acceptance)
         return Labels(labels, state.sweep + 1), info
 
-    def audit(self, rng: np.random.Generator, state: Labels) -> tuple[int, int]:
-        """Make a sweep, choosing exactly as well; return how many were wrong, and how many were made."""
-        _, tally = self._sweep(rng, state, audited=True)
-        return int(tally[WRONG]), int(tally[VISITED])
+    def audit(self, rng: np.random.Generator, state: Labels) -> Checked[Labels]:
+        """Make a sweep, choosing exactly as well, and one that only chooses exactly.
+
+        Rows and noise come from one generator: after the first choice the two sweeps differ by chance
+        as well, which makes what is estimated from them noisier, and not wrong.
+        """
+        noise = int(rng.integers(2**63))
+        labels, tally = self._sweep(np.random.default_rng(noise), state, audited=True)
+        errors, decisions = int(tally[WRONG]), int(tally[VISITED])
+        exact, _ = self.with_solver(Exact()).step(np.random.default_rng(noise), state)
+        return Checked(errors, decisions, Labels(labels, state.sweep + 1), exact)
+
+    def watched(self, states: Labels) -> Clusters:
+        """Give the number of clusters: their labels mean nothing."""
+        labels = np.sort(np.asarray(states.labels), axis=-1)
+        return Clusters(1.0 + np.count_nonzero(np.diff(labels, axis=-1), axis=-1))
 
     def log_weight(self, state: Labels) -> tuple[float, int]:
         """Give log p of a state up to a constant, read exactly, and the factors computed for it."""

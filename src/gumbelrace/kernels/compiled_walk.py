@@ -43,6 +43,7 @@ def can_compile(likelihood: Any, log_prior: Any, solver: Solver) -> bool:
     """Whether nothing of a step needs Python."""
     return (
         isinstance(likelihood, Likelihood)
+        and likelihood.impossible is None
         and (likelihood.control is None or isinstance(likelihood.control, ParameterTaylor))
         and (log_prior is None or hasattr(log_prior, "py_func"))
         and solver.is_a_race

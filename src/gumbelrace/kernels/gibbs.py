@@ -55,7 +55,8 @@ class Gibbs(Kernel[Labels]):
         Temperature of each sweep, by which the Gumbel noise is multiplied: `Constant`, `Geometric` or
         any function of the sweep's number. At 0 the best state is taken: the search ends in a mode.
     solver : Solver
-        Default: `Betting` where the population knows its reward range, else ``Race(Normal())``.
+        Default: ``Betting(0.001)`` where the population knows its reward range, else
+        ``Race(Normal(), delta=1e-5)``: errors add up along a chain.
 
     Examples
     --------

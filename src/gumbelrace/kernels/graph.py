@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import bits_of, check_generator
 from gumbelrace.kernels.annealing import Annealing, Constant, checked_temperature
-from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.kernels.base import Checked, Info, Kernel
 from gumbelrace.kernels.checks import check_state, check_sweeps
 from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.kernels.graph_desk import (
@@ -37,6 +37,7 @@ from gumbelrace.population.base import CODE, FINE, Floats, checked_count
 from gumbelrace.shuffle import LARGEST
 from gumbelrace.solvers.base import Solver, parts
 from gumbelrace.solvers.betting import Betting
+from gumbelrace.solvers.default import CHAIN_DELTA, CHAIN_DELTA_BY_NORMAL_LAW
 from gumbelrace.solvers.exact import Exact
 from gumbelrace.solvers.race import Race
 
@@ -70,8 +71,9 @@ class GraphGibbs(Kernel[Labels]):
     unary : array_like of shape (n, D) or (D,), optional
         Log factors of single variables; -inf forbids a label.
     solver : Betting, Race or Exact, optional
-        Default: `Betting` where the potential has bounds, else ``Race(Normal())``. Its δ holds for each
-        variable that is visited.
+        Default: ``Betting(0.001)`` where the potential has bounds, else ``Race(Normal(), delta=1e-5)``. Its
+        δ holds for each variable that is visited. Factors that can be -inf are always read where the bounds
+        say so.
     scan, annealing
         As in `Gibbs`.
 
@@ -124,7 +126,8 @@ class GraphGibbs(Kernel[Labels]):
 
     def _use(self, solver: Solver | None) -> None:
         if solver is None:
-            solver = Betting() if hasattr(self.potential, "bounds") else Race()
+            bounded = hasattr(self.potential, "bounds")
+            solver = Betting(CHAIN_DELTA) if bounded else Race(delta=CHAIN_DELTA_BY_NORMAL_LAW)
         put = object.__setattr__
         put(self, "_rules", rules_for(solver, self._layout, self.labels, hasattr(self.potential, "bounds")))
         put(self, "solver", solver)
@@ -149,25 +152,32 @@ class GraphGibbs(Kernel[Labels]):
         )
         return Labels(labels, state.sweep + 1), info
 
-    def audit(self, rng: np.random.Generator, state: Labels) -> tuple[int, int]:
-        """Make a sweep, deciding exactly as well; return how many were wrong, and how many were made."""
-        _, tally = self._sweep(rng, state, audited=True)
-        return int(tally[WRONG]), int(tally[VISITED])
+    def audit(self, rng: np.random.Generator, state: Labels) -> Checked[Labels]:
+        """Make a sweep, deciding exactly as well; after an error, make it again without."""
+        noise, rows = (int(seed) for seed in rng.integers(2**63, size=2))
+        of_rows = np.random.default_rng(rows)
+        labels, tally = self._sweep(np.random.default_rng(noise), state, of_rows)
+        raced = exact = Labels(labels, state.sweep + 1)
+        if tally[WRONG] > 0:
+            exact, _ = self.with_solver(Exact()).step(np.random.default_rng(noise), state)
+        return Checked(int(tally[WRONG]), int(tally[VISITED]), raced, exact)
 
     def _sweep(
-        self, rng: np.random.Generator, state: Labels, audited: bool = False
+        self, rng: np.random.Generator, state: Labels, of_rows: np.random.Generator | None = None
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Make a sweep; if rows have a generator of their own, decide everything exactly as well."""
         check_state(state, Labels)
         before = self._checked_labels(state.labels)
         temperature = checked_temperature(float(self.annealing(state.sweep)))
-        task = Task(temperature, not isinstance(self.solver, Exact), audited)
+        task = Task(temperature, not isinstance(self.solver, Exact), of_rows is not None)
         order = self.scan.order(check_generator(rng), len(before))
         rules, layout = self._rules
+        bits = bits_of(rng), bits_of(rng if of_rows is None else of_rows)
         with self._places.lend() as place, rng.bit_generator.lock:
             desk, source, stream, _ = place
             desk.labels[:], desk.tally[:], source.fault[:] = before, 0, 0
             for part in parts(len(order), self._first_part()):
-                sweep(rules, layout, self._unary, desk, source, stream, task, bits_of(rng), order[part])
+                sweep(rules, layout, self._unary, desk, source, stream, task, bits, order[part])
                 if source.fault[CODE] != FINE:
                     raise_fault(desk, source, layout)
             return desk.labels.astype(before.dtype), desk.tally.copy()

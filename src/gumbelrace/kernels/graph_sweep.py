@@ -87,19 +87,20 @@ def sweep(
     source: Source,
     stream: Stream,
     task: Task,
-    bits: Bits,
+    bits: tuple[Bits, Bits],
     order: NDArray[np.int64],
 ) -> None:
-    """Visit the variables in the order given."""
+    """Visit the variables in the order given; the bits are those of the noise, and of the rows."""
+    noise, of_rows = bits
     gear, sample, memo = new_gear(rule_of(rules, 0), source), new_sample(source), new_memo(source)
     for i in order:
         desk.tally[SITE] = i
-        draw_offset(memo, unary, task, bits, i)
+        draw_offset(memo, unary, task, noise, i)
         left = read_head(layout, desk, source, memo, task.certify, i)
         if left > 1 and has_tail(layout, i):
             rule, size = rule_of(rules, i), enter_tail(stream, layout, i)
             enter(layout, desk, source, memo, i, left)
-            sample = race(rule, gear, source, stream, bits, size, memo.values, sample)
+            sample = race(rule, gear, source, stream, of_rows, size, memo.values, sample)
             leave(desk, memo, gear.field, size)
             left = 1
         if left == 0 and source.fault[CODE] == FINE:

@@ -82,7 +82,8 @@ class Langevin(Kernel[LangevinState]):
     target_acceptance : float
         Share of accepted proposals that the adaptation aims at.
     solver : Solver
-        Default: `Betting` where the population knows its reward range, else ``Race(Normal())``.
+        Default: ``Betting(0.001)`` where the population knows its reward range, else
+        ``Race(Normal(), delta=1e-5)``: errors add up along a chain.
 
     Notes
     -----

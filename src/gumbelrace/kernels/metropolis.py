@@ -49,7 +49,8 @@ class Metropolis(Kernel[Position]):
     log_prior : callable, optional
         ``log_prior(x) -> float``. Where it is -inf a proposal is rejected, and nothing is read.
     solver : Solver
-        Default: `Betting` where the population knows its reward range, else ``Race(Normal())``.
+        Default: ``Betting(0.001)`` where the population knows its reward range, else
+        ``Race(Normal(), delta=1e-5)``: errors add up along a chain.
 
     Examples
     --------

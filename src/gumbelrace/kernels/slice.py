@@ -92,7 +92,8 @@ class Slice(Kernel[Position]):
     directions : Directions
         `EachCoordinate` or `RandomDirection`.
     solver : Solver
-        Default: `Betting` where the population knows its reward range, else ``Race(Normal())``.
+        Default: ``Betting(0.001)`` where the population knows its reward range, else
+        ``Race(Normal(), delta=1e-5)``: errors add up along a chain.
 
     Examples
     --------

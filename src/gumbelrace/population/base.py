@@ -18,7 +18,7 @@ from gumbelrace.errors import (
 )
 from gumbelrace.jit import call_reader, part
 from gumbelrace.population.arrays import floats
-from gumbelrace.population.control import ControlVariate, Known
+from gumbelrace.population.control import ControlVariate, Known, checked_impossible, nothing_known
 from gumbelrace.shuffle import Rows, SeparateRows, Streams
 
 Floats = NDArray[np.float64]
@@ -190,6 +190,17 @@ class Population(ABC):
         """
         return None
 
+    @property
+    def may_be_impossible(self) -> bool:
+        """Whether any row may be -inf, since the range that was given goes down to there."""
+        given = None if self._range_is_lazy or not self.verify else self.reward_range
+        return given is not None and bool(np.isneginf(given[0]).any())
+
+    @property
+    def _finite(self) -> bool:
+        """Whether the rows that can be -inf were declared, so that another one is an error."""
+        return self.known is not None and self.known.finite
+
     def reshuffled(self, rng: np.random.Generator) -> Self:
         """Return the same population, its rows in a new random order if draws share one."""
         return self
@@ -252,7 +263,7 @@ class Population(ABC):
 
     def _allowed(self, bounds: Range | None) -> Range:
         """Give the range that is checked on every reward read."""
-        return bounds or unlimited(self.arms)
+        return bounds or unlimited(self.arms, self._finite)
 
     def _row_name(self, row: int) -> int:
         return row
@@ -273,6 +284,11 @@ class Population(ABC):
                 f"the reward of row {row}, arm {arm} is NaN or +inf; "
                 "a log factor must be finite, or -inf for an impossible arm"
             )
+        if self._finite and low[arm] == -LARGEST_REWARD:
+            raise RewardOutOfRange(
+                f"the reward of row {row}, arm {arm} is -inf and the row is not among `impossible`; "
+                "declare it there"
+            )
         raise RewardOutOfRange(
             f"the reward of row {row}, arm {arm} lies outside its reward_range "
             f"[{low[arm]:.6g}, {high[arm]:.6g}]; widen the range or mend the factor"
@@ -281,6 +297,9 @@ class Population(ABC):
 
 class SharedPopulation(Population):
     """A population whose arms share their rows: one reward of every arm from each of `size` rows."""
+
+    #: The same population without a declaration of rows that can be -inf, and these rows.
+    _undeclared: tuple["SharedPopulation", NDArray[np.int64]] | None = None
 
     def __init__(self, rows: Rows, arms: int) -> None:
         super().__init__(np.full(arms, rows.size, np.int64))
@@ -291,13 +310,23 @@ class SharedPopulation(Population):
         """Number of rows, N."""
         return self.rows.size
 
+    def declaring(self, impossible: ArrayLike | None) -> "SharedPopulation":
+        """Return the same population, of which only the rows `impossible` can be -inf; None: any can."""
+        rows = checked_impossible(impossible, self.size, self.reward_range)
+        if rows is None:
+            return self
+        control = nothing_known(self.arms, self.reward_range).with_impossible(rows, self.size)
+        declared: Any = self.minus(control)
+        declared._undeclared = self, rows
+        return declared
+
     def _separate_rows(self) -> SeparateRows:
         return SeparateRows(self.sizes, self.rows.block)
 
 
-def unlimited(arms: int) -> Range:
-    """Range of a population of which nothing is known."""
-    return np.full(arms, -np.inf), np.full(arms, LARGEST_REWARD)
+def unlimited(arms: int, finite: bool = False) -> Range:
+    """Range of a population of which nothing is known, or only that no reward is -inf."""
+    return np.full(arms, -LARGEST_REWARD if finite else -np.inf), np.full(arms, LARGEST_REWARD)
 
 
 def checked_range(reward_range: tuple[ArrayLike, ArrayLike] | None, arms: int) -> Range | None:

@@ -34,6 +34,7 @@ def compiled(
     size: int,
     arms: int,
     reward_range: tuple[ArrayLike, ArrayLike] | None = None,
+    impossible: ArrayLike | None = None,
 ) -> "Compiled":
     """Make a population of log factors that a numba function computes.
 
@@ -50,6 +51,10 @@ def compiled(
     reward_range : (low, high), optional
         Numbers or arrays of length D with ``low[i] <= log f_n(i) <= high[i]`` for every row. Checked
         on every reward that is read.
+    impossible : array_like of int, optional
+        Numbers of the rows whose log factor can be -inf: they are read when the population is made,
+        since a race could not be trusted to meet them; a -inf of another row is an
+        error. `reward_range` is then that of the other rows.
 
     Examples
     --------
@@ -67,7 +72,8 @@ def compiled(
     checked_data(data, "(y, centers) or (y,)")
     size, arms = checked_count(size, "size"), checked_count(arms, "arms")
     try_out(Call(log_factor, FORM, {"n": size - 1, "arm": arms - 1}, data))
-    return Compiled(log_factor, data, Rows(size), arms, checked_range(reward_range, arms))
+    population = Compiled(log_factor, data, Rows(size), arms, checked_range(reward_range, arms))
+    return population.declaring(impossible)  # type: ignore[return-value]
 
 
 class Compiled(SharedPopulation):
@@ -101,6 +107,9 @@ class Compiled(SharedPopulation):
 
     def minus(self, control: ControlVariate) -> "Compiled":
         """Return the residuals, with the same sums. See `Population.minus`."""
+        if self._undeclared is not None:
+            plain, rows = self._undeclared
+            return plain.minus(control.with_impossible(rows, plain.size))  # type: ignore[return-value]
         if self.known is not None:
             raise InvalidArgument("the population has a control variate already")
         check_fit(control, self.size, self.arms)

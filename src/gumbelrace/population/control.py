@@ -7,12 +7,12 @@ can be left to be always read.
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.errors import InvalidArgument, InvalidReward, ShapeMismatch
 from gumbelrace.jit import part, users
@@ -31,6 +31,7 @@ class Known(NamedTuple):
 
     sums: Floats
     evaluations: int  # rewards that were read for it
+    finite: bool = False  # whether a reward of -inf is an error in rows that are raced on
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ class ControlVariate:
     size : int, optional
         Number of rows of which it is an approximation, to be checked. `function` itself is tried out on the
         last row and arm of a population that it is subtracted from.
+    finite : bool
+        Whether no reward of the other rows is -inf: then one is an error.
 
     Examples
     --------
@@ -101,6 +104,7 @@ class ControlVariate:
     residual_range: tuple[Floats, Floats] | None = None
     always: Always | None = None
     size: int | None = None
+    finite: bool = False
 
     def __post_init__(self) -> None:
         checked_dispatcher(self.function, "function")
@@ -110,6 +114,40 @@ class ControlVariate:
         """Give h for rows and arms, of shape (len(index), len(arms))."""
         values: Floats = table_of(self.function)(index, arms, self.data)
         return values
+
+    def with_impossible(self, rows: Indices, size: int) -> "ControlVariate":
+        """Return it with these rows always read as well, the only ones of `size` that can be -inf."""
+        before = np.empty(0, np.int64) if self.always is None else self.always.rows
+        fresh, every = np.setdiff1d(rows, before), np.union1d(rows, before)
+        sums = self.sums - self.values(fresh, np.arange(len(self.sums))).sum(axis=0)
+        always = Always(every, size) if len(every) else None
+        return replace(self, sums=sums, always=always, finite=True)
+
+
+@numba.njit
+def _nothing(n, arm):  # type: ignore[no-untyped-def]
+    return 0.0
+
+
+def nothing_known(arms: int, reward_range: tuple[Floats, Floats] | None) -> ControlVariate:
+    """Give a control variate that is zero."""
+    return ControlVariate(_nothing, (), np.zeros(arms), reward_range)
+
+
+def checked_impossible(
+    rows: ArrayLike | None, size: int, reward_range: tuple[Floats, Floats] | None
+) -> Indices | None:
+    """Return the numbers of the rows that can be -inf, in order, or say what is wrong with them."""
+    if rows is None:
+        return None
+    checked = np.unique(np.asarray(rows)) if np.size(rows) else np.empty(0, np.int64)
+    if checked.dtype.kind not in "iu" or np.ndim(rows) != 1:
+        raise InvalidArgument("impossible must be an array of row numbers, for example [3, 17]")
+    if len(checked) and not 0 <= checked[0] <= checked[-1] < size:
+        raise InvalidArgument(f"impossible has a row outside 0..{size - 1}")
+    if reward_range is not None and np.isneginf(reward_range[0]).any():
+        raise InvalidArgument("with impossible, reward_range is that of the other rows: give a finite low")
+    return checked.astype(np.int64)
 
 
 def check_fit(control: ControlVariate, size: int, arms: int) -> None:
@@ -133,7 +171,7 @@ def check_fit(control: ControlVariate, size: int, arms: int) -> None:
 def known(control: ControlVariate, rewards_of: Callable[[Indices], Floats]) -> Known:
     """Add the rewards of the rows that are always read to the known sums."""
     if control.always is None:
-        return Known(control.sums, 0)
+        return Known(control.sums, 0, control.finite)
     rewards = floats(rewards_of(control.always.rows), "what log_factors gave")
     if rewards.shape != (len(control.always.rows), len(control.sums)):
         raise ShapeMismatch(
@@ -147,7 +185,7 @@ def known(control: ControlVariate, rewards_of: Callable[[Indices], Floats]) -> K
             f"the reward of row {control.always.rows[k]}, arm {arm} is NaN or +inf; "
             "a log factor must be finite, or -inf for an impossible arm"
         )
-    return Known(control.sums + rewards.sum(axis=0), rewards.size)
+    return Known(control.sums + rewards.sum(axis=0), rewards.size, control.finite)
 
 
 @functools.lru_cache(maxsize=256)

@@ -32,6 +32,7 @@ def factors(
     size: int,
     arms: int,
     reward_range: tuple[ArrayLike, ArrayLike] | None = None,
+    impossible: ArrayLike | None = None,
 ) -> "Factors":
     """Make a population of log factors that a NumPy function computes.
 
@@ -45,6 +46,10 @@ def factors(
     reward_range : (low, high), optional
         Numbers or arrays of length D with ``low[i] <= log f_n(i) <= high[i]`` for every row. Checked
         on every reward that is read.
+    impossible : array_like of int, optional
+        Numbers of the rows whose log factor can be -inf: they are read when the population is made,
+        since a race could not be trusted to meet them; a -inf of another row is an
+        error. `reward_range` is then that of the other rows.
 
     Examples
     --------
@@ -60,7 +65,8 @@ def factors(
     if not callable(log_factors):
         raise InvalidArgument("log_factors is not callable; give a function log_factors(index, arms)")
     size, arms = checked_count(size, "size"), checked_count(arms, "arms")
-    return Factors(log_factors, Rows(size), arms, checked_range(reward_range, arms))
+    population = Factors(log_factors, Rows(size), arms, checked_range(reward_range, arms))
+    return population.declaring(impossible)  # type: ignore[return-value]
 
 
 class Factors(SharedPopulation):
@@ -93,6 +99,9 @@ class Factors(SharedPopulation):
 
     def minus(self, control: ControlVariate) -> "Factors":
         """Return the residuals, with the same sums. See `Population.minus`."""
+        if self._undeclared is not None:
+            plain, rows = self._undeclared
+            return plain.minus(control.with_impossible(rows, plain.size))  # type: ignore[return-value]
         if self.known is not None:
             raise InvalidArgument("the population has a control variate already")
         check_fit(control, self.size, self.arms)

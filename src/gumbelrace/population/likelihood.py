@@ -12,7 +12,7 @@ from gumbelrace.jit import part, users
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import Floats, checked_count, checked_range
 from gumbelrace.population.compiled import Compiled
-from gumbelrace.population.control import ControlVariate
+from gumbelrace.population.control import ControlVariate, Indices, checked_impossible, nothing_known
 from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, try_out
 from gumbelrace.shuffle import Rows
 
@@ -43,6 +43,7 @@ class Likelihood:
     rows: Rows
     reward_range: tuple[ArrayLike, ArrayLike] | None = None
     control: Family | None = None
+    impossible: Indices | None = None
 
     @property
     def size(self) -> int:
@@ -60,7 +61,7 @@ class Likelihood:
         if not hasattr(control, "at"):
             raise InvalidArgument(f"control is a {type(control).__name__}; give parameter_taylor(...)")
         chosen = control.fitted(self) if isinstance(control, Fitting) else control
-        return Likelihood(self.log_factor, self.data, self.rows, None, chosen)
+        return Likelihood(self.log_factor, self.data, self.rows, None, chosen, self.impossible)
 
     def __call__(self, points: ArrayLike) -> Compiled:
         """Give the population whose arm i is the parameter points[i]."""
@@ -77,7 +78,10 @@ class Likelihood:
         given = checked_range(self.reward_range, arms)
         data = (checked, *self.data)
         population = Compiled(by_arm(self.log_factor), data, self.rows, arms, given)
-        return population, None if self.control is None else self.control.at(checked)
+        control = None if self.control is None else self.control.at(checked)
+        if self.impossible is not None:
+            control = (control or nothing_known(arms, given)).with_impossible(self.impossible, self.size)
+        return population, control
 
 
 def likelihood(
@@ -85,6 +89,7 @@ def likelihood(
     data: tuple[Any, ...],
     size: int,
     reward_range: tuple[ArrayLike, ArrayLike] | None = None,
+    impossible: ArrayLike | None = None,
 ) -> Likelihood:
     """Make the likelihood of a parameter from a numba function; kernels race on it.
 
@@ -99,6 +104,10 @@ def likelihood(
         Number of factors N. That the data suffice is checked at the last row, when points are first given.
     reward_range : (float, float), optional
         Numbers that bound log f_n(θ) for every row and every θ.
+    impossible : array_like of int, optional
+        Numbers of the rows whose log factor can be -inf: they are read for every set of points,
+        since a race could not be trusted to meet them; a -inf of another row is an
+        error. `reward_range` is then that of the other rows.
 
     Returns
     -------
@@ -119,7 +128,9 @@ def likelihood(
     """
     checked_dispatcher(log_factor, "log_factor")
     checked_data(data, "(x, y) or (y,)")
-    return Likelihood(log_factor, data, Rows(checked_count(size, "size")), reward_range)
+    size = checked_count(size, "size")
+    rows = checked_impossible(impossible, size, checked_range(reward_range, 1))
+    return Likelihood(log_factor, data, Rows(size), reward_range, None, rows)
 
 
 @functools.lru_cache(maxsize=256)

@@ -63,6 +63,10 @@ class Promise:
     delta: float
     assumption: str | None = None
 
+    def under(self, assumption: str | None) -> "Promise":
+        """Return the same promise that rests on one assumption more."""
+        return Promise(self.delta, " and that ".join(filter(None, [self.assumption, assumption])) or None)
+
     @property
     def proved(self) -> bool:
         """Whether the bound holds without an assumption."""
@@ -70,8 +74,7 @@ class Promise:
 
     def on(self, population: Population) -> "Promise":
         """Give what is promised about draws from a population, which may rest on more."""
-        assumptions = filter(None, [self.assumption, population.assumption])
-        return Promise(self.delta, " and that ".join(assumptions) or None)
+        return self.under(population.assumption)
 
 
 class Solver(ABC):

@@ -99,12 +99,6 @@ class Totals(NamedTuple):
         return Totals(sums, np.where(sums > -np.inf, self.rounding + added, 0.0), self.shared)
 
 
-def totals(population: Population) -> Floats:
-    """Sum the rewards of every arm; -inf for impossible arms. Differences of `compared` are more exact."""
-    found = compared(population)
-    return found.sums + found.shared
-
-
 def compared(population: Population) -> Totals:
     """Sum the rewards of every arm as far as they can differ."""
     population.draw_order(None)  # any order does

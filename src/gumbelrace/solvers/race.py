@@ -23,6 +23,7 @@ from gumbelrace.population.base import (
 )
 from gumbelrace.solvers import rules
 from gumbelrace.solvers.base import Promise, Solver, checked_delta
+from gumbelrace.solvers.exact import Scan
 from gumbelrace.solvers.field import ALIVE, LEADER, LOOKS, Field
 from gumbelrace.solvers.race_separate import ROUNDING, OwnLooks, own_looks
 from gumbelrace.solvers.reading import HELD, Sample, fresh_rows
@@ -30,6 +31,10 @@ from gumbelrace.solvers.rules import implements
 
 # First look at an arm that has rows of its own: clusters are often small (paper, appendix C.3).
 FIRST_OF_OWN = 3
+
+
+# What no race over some of the rows can see.
+DECLARED = "rows with a log factor of -inf are declared"
 
 
 class Looks(NamedTuple):
@@ -275,10 +280,16 @@ class Race(Solver):
     @property
     def promise(self) -> Promise:
         """Error at most δ, if the bound's assumption holds."""
-        return Promise(self.delta, self.bound.assumption)
+        unseen = None if self.needs_range else DECLARED
+        return Promise(self.delta, self.bound.assumption).under(unseen)
 
-    def rule(self, population: Population) -> Looks | OwnLooks:
-        """Give the looks T = first·2^t < N and the bound's coefficients at each."""
+    def rule(self, population: Population) -> Looks | OwnLooks | Scan:
+        """Give the looks T = first·2^t < N and the bound's coefficients at each.
+
+        Where any row may be -inf, a mean tells nothing: everything is read.
+        """
+        if population.may_be_impossible:
+            return Scan()
         if isinstance(population, SharedPopulation):
             return _looks(self, population.size, population.arms)
         return own_looks(self.bound, self.delta, self.first_of_own, self.variance.shrink, population.sizes)

@@ -1,0 +1,161 @@
+"""What checks of decisions have found: errors, their interval, and what they do to a chain."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy  # its parts load when first used
+from numpy.typing import NDArray
+
+from gumbelrace.errors import PromiseBroken
+from gumbelrace.solvers.base import Promise
+from gumbelrace.solvers.exact import Totals
+
+# Checks that are made by default: level of their intervals, which lie above δ by chance once in 20,000.
+SURE = 0.9999
+# A chain whose mean is off by this share of its standard deviation, or its variance or a probability by
+# this much, is biased.
+BIASED = 0.02
+
+
+@dataclass(frozen=True)
+class Shift:
+    """By how much errors shift the law in which a chain settles, to first order.
+
+    Attributes
+    ----------
+    name : str
+        What is shifted, for example ``position[0]``.
+    of : str
+        ``"mean"``: in standard deviations. ``"variance"``: relative to the right one. ``"probability"``: of
+        the value that ``name`` names.
+    value, error : float
+        The estimate, and its standard error.
+    """
+
+    name: str
+    of: str
+    value: float
+    error: float
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        unit = 1.0 if self.of == "mean" else 100.0
+        sign = {"mean": " sd", "variance": "%", "probability": " points"}[self.of]
+        figures = f"{unit * self.value:+.3g} ± {unit * self.error:.2g}{sign}"
+        return f"{self.of} of {self.name} {figures}"
+
+
+@dataclass(frozen=True)
+class Audit:
+    """How often a solver was wrong.
+
+    Attributes
+    ----------
+    errors, draws : int
+        Draws that differ from the exact ones with the same Gumbel variables, and draws in all.
+    interval : (float, float)
+        Clopper-Pearson interval for the probability of an error.
+    confidence : float
+        Its level.
+    fraction : float
+        Share of all rewards that the solver read.
+    promise : Promise
+        What the solver had promised.
+    impossible : int
+        Draws of probability zero, which are errors too.
+    bias : sequence of Shift
+        Of a chain: by how much the errors shift means, variances and probabilities.
+    """
+
+    errors: int
+    draws: int
+    interval: tuple[float, float]
+    confidence: float
+    fraction: float
+    promise: Promise
+    impossible: int = 0
+    bias: Sequence[Shift] = ()
+
+    @property
+    def tv_bound(self) -> float:
+        """Upper bound on the total variation to p(x), at the level of the interval (Proposition 1)."""
+        return self.interval[1]
+
+    @property
+    def broken(self) -> bool:
+        """Whether the errors are more than the promise allows: the interval lies above its δ."""
+        return self.interval[0] > self.promise.delta
+
+    def warn(self) -> None:
+        """Warn if the promise is broken, or something impossible was drawn."""
+        if self.broken or self.impossible:
+            warnings.warn(
+                f"checked exactly: {self}; declare rows that can be -inf (`impossible`), give a "
+                "reward_range, or use Exact(), and see gumbelrace.audit",
+                PromiseBroken,
+                stacklevel=4,  # whoever called `sample` or `run`
+            )
+
+    @property
+    def biased(self) -> bool:
+        """Whether a shift of the chain is more than BIASED, and more than twice its standard error."""
+        return any(abs(shift.value) > max(BIASED, 2.0 * shift.error) for shift in self.bias)
+
+    @property
+    def worst(self) -> list[Shift]:
+        """The largest shift of each kind."""
+        kinds = dict.fromkeys(shift.of for shift in self.bias)
+        return [max((s for s in self.bias if s.of == kind), key=lambda s: abs(s.value)) for kind in kinds]
+
+    def __str__(self) -> str:
+        """Say what was found in one line."""
+        low, high = self.interval
+        return (
+            f"{self.errors} errors in {self.draws} draws "
+            f"({self.confidence:.0%} interval {low:.4f} to {high:.4f}), "
+            f"{self.fraction:.2%} of the rewards read; promise of {self.promise.delta:g} {self._verdict()}"
+        )
+
+    def _verdict(self) -> str:
+        words = "broken" if self.broken else "kept"
+        if self.impossible:
+            words += f", {self.impossible} draws of probability zero"
+        if self.bias:
+            words += ", but the chain is biased: " if self.biased else "; bias of the chain: "
+            words += ", ".join(map(str, self.worst)) + " (first order)"
+        return words
+
+
+def judged(arms: NDArray[np.int64], values: Totals, fraction: float, promise: Promise) -> Audit:
+    """Compare draws with the best of their rows of `values`."""
+    errors, interval = wrong(arms, values), clopper_pearson(wrong(arms, values), len(arms), SURE)
+    return Audit(errors, len(arms), interval, SURE, fraction, promise, impossible(arms, values))
+
+
+def wrong(arms: NDArray[np.int64], values: Totals) -> int:
+    """Count the arms that are not the best of their row of `values`, whatever rounding did."""
+    highest = np.take_along_axis(values.sums + values.rounding, arms[:, None], axis=1)[:, 0]
+    return int(np.sum(highest < np.max(values.sums - values.rounding, axis=1)))
+
+
+def impossible(arms: NDArray[np.int64], values: Totals) -> int:
+    """Count the arms that have probability zero."""
+    return int(np.isneginf(np.take_along_axis(values.sums, arms[:, None], axis=1)).sum())
+
+
+def clopper_pearson(errors: int, draws: int, confidence: float) -> tuple[float, float]:
+    """Give the exact binomial interval for the probability of an error.
+
+    Examples
+    --------
+    >>> low, high = clopper_pearson(0, 100, 0.95)
+    >>> low, round(high, 4)
+    (0.0, 0.0362)
+    """
+    tail = (1.0 - confidence) / 2.0
+    quantile = scipy.special.betaincinv
+    low = quantile(errors, draws - errors + 1, tail) if errors > 0 else 0.0
+    high = quantile(errors + 1, draws - errors, 1.0 - tail) if errors < draws else 1.0
+    return float(low), float(high)

@@ -1,0 +1,80 @@
+"""Checks at the end of a run: what they find, what they cost, and that they change nothing."""
+
+import numpy as np
+import pytest
+from tests.chain.kernels import MIXED, Choice, Raced, Walk, assert_same
+from tests.chain.test_trace import Guess
+from tests.common import seeded
+
+import gumbelrace as gr
+from gumbelrace.errors import InvalidArgument, PromiseBroken
+
+RACED = Raced()
+
+
+def run(kernel=RACED, steps=400, **options):
+    return gr.run(kernel, Choice(0), steps, seeded(1), chains=2, progress=False, **options)
+
+
+def test_a_sound_solver_is_checked_without_a_word():
+    trace = run()
+    checks = int(0.02 * np.sum(trace.info.evaluations) / 1000)  # a step decides once, over 1,000 rewards
+    assert trace.checked.draws == checks > 0
+    assert not trace.checked.broken
+    assert not trace.checked.bias
+
+
+def test_a_guess_is_found_out():
+    """Wrong half of the time: 50 checks find more than δ = 0.05 allows but once in 10^9 seeds."""
+    with pytest.warns(PromiseBroken, match="promise of 0.05 broken"):
+        trace = run(Raced(Guess()), check=50)
+    assert trace.checked.draws == 50
+
+
+def test_checks_change_no_draw(tmp_path):
+    rng, other = seeded(1), seeded(1)
+    options = {"kernel": Raced(), "state": Choice(0), "steps": 300, "progress": False}
+    assert_same(gr.run(rng=rng, check=0, **options), gr.run(rng=other, check=100, **options))
+    assert rng.spawn(1)[0].random() == other.spawn(1)[0].random()
+
+
+def test_a_resumed_run_has_the_same_checks(tmp_path):
+    whole = run()
+    run(steps=150, checkpoint=tmp_path / "half")
+    assert run(checkpoint=tmp_path / "half").checked == whole.checked
+
+
+@pytest.mark.parametrize("options", [{"check": 0}, {"kernel": Raced(gr.Exact())}, {"steps": 0}])
+def test_nothing_to_check(options):
+    assert run(**options).checked is None
+
+
+def test_a_kernel_without_a_solver_is_not_checked():
+    assert gr.run(Walk(), MIXED, 20, seeded(), progress=False).checked is None
+
+
+def test_few_steps_are_not_checked():
+    """One check would read more than a tenth of what they have read."""
+    assert run(steps=2).checked is None
+
+
+def test_no_more_checks_than_draws():
+    assert run(steps=3, check=100).checked.draws == 6
+
+
+class Failing(Raced):
+    def audit(self, rng, state):
+        raise ZeroDivisionError("row 17")
+
+
+def test_a_check_that_fails_does_not_lose_the_draws():
+    with pytest.warns(PromiseBroken, match="could not be checked exactly: row 17"):
+        trace = run(Failing(), check=3)
+    assert trace.draws == 400
+    assert trace.checked is None
+
+
+@pytest.mark.parametrize("check", [-1, 1.5, "all"])
+def test_check_is_a_count(check):
+    with pytest.raises(InvalidArgument, match="check"):
+        run(check=check)
