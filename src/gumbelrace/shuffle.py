@@ -184,7 +184,7 @@ def mark_rows(stream: Stream, size: int, count: int, rows: NDArray[np.int64]) ->
     """Note in `seen` the first `count` rows taken; `rows` is scratch."""
     streams, start = stream.streams, 0
     while count > 0:
-        n = min(count, len(rows))
+        n = min((count + streams.block - 1) // streams.block, len(rows))
         if by_key(streams, 0):
             words, width = words_of(streams.keys, 0), streams.widths[0]
             start = take_permuted(words, width, start, streams.counts[0], rows, n)

@@ -90,7 +90,7 @@ def test_a_table_counts_the_rows_that_are_always_read(kind):
 def test_rows_always_read_are_counted_once_for_all_orders(kind):
     case = Case(1000, 3, 0.1, noise=0.1)
     population = case.population(kind).minus(case.control())
-    draws = gr.sample(population, size=40, solver=gr.Race(), rng=seeded(), reshuffle_every=1)
+    draws = gr.sample(population, None, 40, gr.Race(), rng=seeded(), reshuffle_every=1, check=False)
     assert case.count[case.always.rows].max() == 1
     assert draws.evaluations.sum() == case.count.sum()
     assert draws.fraction == case.count.sum() / (40 * 3000)

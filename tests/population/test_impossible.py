@@ -143,7 +143,7 @@ def test_gibbs_draws_nothing_that_a_declared_row_forbids():
 
 def test_the_promise_says_what_it_rests_on():
     assert "-inf are declared" in RACE.promise.assumption
-    assert "normally distributed and rows" in gr.sample(compiled(), rng=seeded()).tv_bound.assumption
+    assert "normally distributed and that rows" in gr.sample(compiled(), rng=seeded()).tv_bound.assumption
     assert gr.Race(gr.Serfling()).promise.proved
     assert gr.Promise(0.1).under(None).proved
     assert gr.Promise(0.1).under("a").under("b") == gr.Promise(0.1, "a and b")

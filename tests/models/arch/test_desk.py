@@ -72,8 +72,8 @@ def test_decisions_of_a_raced_chain_are_right(case):
     rng, state = np.random.default_rng(3), kernel.start(np.random.default_rng(0))
     state, errors, decisions = state._replace(log_weights=case.weights), 0, 0
     for _ in range(60):
-        wrong, made = kernel.audit(rng, state)
-        errors, decisions = errors + wrong, decisions + made
+        checked = kernel.audit(rng, state)
+        errors, decisions = errors + checked.errors, decisions + checked.decisions
         state, _ = kernel.step(rng, state)
     assert decisions > 60
     assert errors <= 4  # of 120 at δ = 0.01, more have a probability below 1e-2

@@ -45,6 +45,6 @@ def test_one_mention_is_one_cluster():
 def test_what_is_wrong_is_said():
     with pytest.raises(InvalidArgument, match="method is 'ward'; it must be single or average"):
         linkage(line(0.0, 1.0), method="ward")
-    many = gr.pairs(nearness, (np.zeros(1),), 10_001)
+    many = gr.pairs(nearness, (np.zeros(10_001),), 10_001)
     with pytest.raises(InvalidArgument, match="10001 mentions"):
         linkage(many)
