@@ -146,7 +146,7 @@ def test_the_promise_says_what_it_rests_on():
     assert "normally distributed and that rows" in gr.sample(compiled(), rng=seeded()).tv_bound.assumption
     assert gr.Race(gr.Serfling()).promise.proved
     assert gr.Promise(0.1).under(None).proved
-    assert gr.Promise(0.1).under("a").under("b") == gr.Promise(0.1, "a and b")
+    assert gr.Promise(0.1).under("a").under("b") == gr.Promise(0.1, "a and that b")
 
 
 @pytest.mark.parametrize(
