@@ -1,7 +1,8 @@
 """How far wrong decisions shift the law of a chain: small posteriors, quadrature or enumeration as oracle.
 
 Every kernel runs with ``Race(Normal())``, the default where no range is known, at several δ, on factors
-without control variate: points are close and every decision is hard. Printed: how far the mean is off, in
+without control variate: points are close and every decision is hard. One more line has Metropolis-Hastings
+decided by `Betting`, the default where a range is known. Printed: how far the mean is off, in
 standard deviations of the right law, and the variance over the right one (each ± a standard error), and the
 share of factors read. The number of steps is such that a variance is known to about 1%.
 
@@ -71,12 +72,16 @@ def continuous() -> dict[str, Case]:
     law = on_grid(lambda t: y @ x * t - np.log1p(np.exp(x * t)).sum() - 0.005 * t * t, 0.0, 2.0)
     sd, mode = math.sqrt(law.variance), np.array([law.mean])
     likelihood = gr.likelihood(logistic, (x, y), size=SIZE)
+    bounded = gr.likelihood(logistic, (x, y), size=SIZE, reward_range=(-10.0, 0.0))
 
     def gradient(index, theta):  # type: ignore[no-untyped-def]
         return np.array([x[index] @ (y[index] - 1.0 / (1.0 + np.exp(-x[index] * theta[0])))])
 
     def metropolis(delta: float) -> Any:
         return gr.Metropolis(likelihood, gr.RandomWalk(2.4 * sd), flat_normal, solver=gr.Race(delta=delta))
+
+    def by_betting(delta: float) -> Any:
+        return gr.Metropolis(bounded, gr.RandomWalk(2.4 * sd), flat_normal, solver=gr.Betting(delta=delta))
 
     def by_slices(delta: float) -> Any:
         return gr.Slice(likelihood, 2.0 * sd, flat_normal, solver=gr.Race(delta=delta))
@@ -98,7 +103,8 @@ def continuous() -> dict[str, Case]:
 
     state, moving = gr.Position(mode), gr.LangevinState(mode, log_step=0.0)
     return {
-        "Metropolis": Case(metropolis, state, position, law, 150_000),
+        "Metropolis": Case(metropolis, state, position, law, 600_000),
+        "by Betting": Case(by_betting, state, position, law, 600_000),
         "Slice": Case(by_slices, state, position, law, 12_000),
         "Langevin": Case(langevin, moving, position, law, 40_000),
     }
@@ -217,10 +223,14 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the steps, three δ")
-    quick = parser.parse_args().quick
+    parser.add_argument("--only", nargs="+", help="some of the kernels")
+    arguments = parser.parse_args()
+    quick = arguments.quick
     cases = {**continuous(), "Gibbs": gibbs(), "GraphGibbs": graph(), "CarlinChib": carlin_chib()}
     print(f"{'kernel':11} {'δ':7} {'mean off by (sd)':>15} {'variance ratio':>16} {'read':>7}")
     for name, case in cases.items():
+        if arguments.only and name not in arguments.only:
+            continue
         for delta in DELTAS[::2] if quick else DELTAS:
             report(name, case, delta, 0.1 if quick else 1.0)
 
