@@ -1,6 +1,6 @@
 """Are promises that are called proved kept, on populations that hurt?
 
-    python benchmarks/promises.py [--quick] [--only audit given_order]
+    python benchmarks/promises.py [--quick] [--only audit given_order short_looks]
 
 `audit`: every solver that says "proved" decides on more than twenty kinds of hostile populations, of
 D = 2, 10, 100 arms and N = 1,000, 16,384, 100,000 rows. All sums of a population are tied. Half of the
@@ -14,11 +14,13 @@ fresh orders; for shared ones a t-test over the orders. The smallest p-value of 
 
 `given_order`: how much the error of a draw differs between 300 orders that draws may share.
 
+`short_looks`: how often Race(Normal), whose promise rests on normal rewards, errs on normal rewards.
+
 The full run makes more than 10^6 draws in less than 30 minutes on two cores, `--quick` takes about three.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from typing import Any, NamedTuple
@@ -37,7 +39,7 @@ Shape = Callable[[np.random.Generator, int, int], Floats]
 DELTA = 0.05
 ARMS, SIZES = (2, 10, 100), (1_000, 16_384, 100_000)
 # A cell of the table makes so many draws, fewer where they would read more rewards than this.
-MOST_DRAWS, REWARDS = 2_000, 4e9
+MOST_DRAWS, REWARDS = 2_400, 4e9
 SOLVERS: dict[str, Any] = {
     "Betting": gr.Betting(DELTA),
     "Race(Serfling)": gr.Race(gr.Serfling(), DELTA),
@@ -170,8 +172,9 @@ class Cell(NamedTuple):
     shared: bool
 
     def draws(self, most: int, rewards: float) -> int:
-        """How many draws the cell makes."""
+        """How many draws the cell makes with one order, or, if every draw has one, in all."""
         cost = SINGLE_PULLS if self.solver.startswith("LilUCB") else 1.0 if self.shared else COMPILED
+        most, rewards = (most // 20, rewards / 20) if self.shared else (most, rewards)
         return int(min(most, max(2, rewards / (cost * self.size * self.arms))))
 
 
@@ -202,36 +205,45 @@ def errors_on_ties(solver: Any, population: Any, draws: int, rng: np.random.Gene
 
 
 def measured(shape: str, size: int, arms: int, most: int, budget: float) -> list[Found]:
-    """Make the draws of all solvers from one population."""
+    """Make the draws of all solvers from one population, with orders of their own and with shared ones."""
     rng = np.random.default_rng([SIZES.index(size), arms, list(HOSTILE).index(shape)])
     rewards = tied(HOSTILE[shape], rng, size, arms)
     bounds = rewards.min(axis=0), rewards.max(axis=0)
+    fresh, shared = (
+        {Cell(name, shape, size, arms, kind): Cell(name, shape, size, arms, kind).draws(most, budget)
+         for name in SOLVERS} for kind in (False, True)
+    )  # fmt: skip
     # To make a table costs as much as to draw from it.
     orders = int(min(20, max(2, budget / 200 / (size * arms))))
-    found = []
-    for shared in (False, True):
-        cells = [Cell(solver, shape, size, arms, shared) for solver in SOLVERS]
-        wrong = np.zeros((len(cells), orders if shared else 1), np.int64)
-        for order in range(wrong.shape[1]):
-            population = gr.table(rewards) if shared else gr.compiled(entry, (rewards,), size, arms, bounds)
-            for c, cell in enumerate(cells):
-                share = cell.draws(most, budget) // wrong.shape[1] + 1
-                wrong[c, order] = errors(SOLVERS[cell.solver], population, share, rng)
-        for cell, of_orders in zip(cells, wrong, strict=True):
-            draws = len(of_orders) * (cell.draws(most, budget) // len(of_orders) + 1)
-            found.append(Found(cell, int(of_orders.sum()), draws, p_value(of_orders, draws, shared)))
-    return found
+    return [
+        *found_in([gr.compiled(entry, (rewards,), size, arms, bounds)], fresh, rng),
+        *found_in((gr.table(rewards) for _ in range(orders)), shared, rng),
+    ]
+
+
+def found_in(populations: Iterable[Any], cells: dict[Cell, int], rng: np.random.Generator) -> list[Found]:
+    """Make the draws of cells, each from all populations: the same rewards in other orders."""
+    wrong: dict[Cell, list[int]] = {cell: [] for cell in cells}
+    for population in populations:
+        for cell, draws in cells.items():
+            wrong[cell].append(errors(SOLVERS[cell.solver], population, draws, rng))
+    return [
+        Found(
+            cell, sum(found), len(found) * cells[cell], p_value(np.array(found), cells[cell], cell.shared)
+        )
+        for cell, found in wrong.items()
+    ]
 
 
 def p_value(found: NDArray[np.int64], draws: int, shared: bool) -> float:
-    """Give the probability of as many errors or more where the promise is just kept."""
-    if found.sum() <= DELTA * draws:
+    """Give the probability of as many errors or more, out of `draws` each, if the promise is just kept."""
+    if found.sum() <= DELTA * draws * len(found):
         return 1.0
-    binomial = float(bdtrc(found.sum() - 1, draws, DELTA))
+    binomial = float(bdtrc(found.sum() - 1, draws * len(found), DELTA))
     if not shared:
         return binomial
     # Draws of one order err together: they count as one.
-    rates = found * len(found) / draws
+    rates = found / draws
     error = max(float(rates.std(ddof=1)) / np.sqrt(len(rates)), 1e-12)
     return max(binomial, float(1.0 - stdtr(len(rates) - 1, (rates.mean() - DELTA) / error)))
 
@@ -294,5 +306,50 @@ def given_order(quick: bool) -> None:
     show(f"given_order: Betting, δ = {DELTA}", header, lines)
 
 
+def short_looks(quick: bool) -> None:
+    """Errors of Race(Normal) over δ, on normal rewards, by the bound's own and by the printed formula."""
+    errors_wanted, lines = 100 if quick else 1600, []
+    for first, times, delta in product((4, 8, 50), (4, 100, 10_000), (0.05, 0.01, 1e-3, 1e-4)):
+        size = times * first + 1
+        rng, trials = np.random.default_rng([first, times]), int(errors_wanted / delta)
+        found = [
+            upward_exits(bound, delta, first, size, trials, rng) / trials
+            for bound in (gr.Normal(), gr.Normal(student=False))
+        ]
+        chance = np.sqrt(delta / trials) / delta
+        lines.append(
+            [str(first), f"{size:,}", f"{delta:g}", *(f"{e / delta:.2f}" for e in found), f"{chance:.2f}"]
+        )
+    header = "first | N | δ | error/δ | as printed | chance"
+    show(f"short_looks: two tied arms, normal rewards, {errors_wanted:,}/δ races", header, lines)
+
+
+def upward_exits(
+    bound: Any, delta: float, first: int, size: int, races: int, rng: np.random.Generator
+) -> int:
+    """Count the races of two tied arms that drop the first, simulated by sums and squares alone.
+
+    Differences are normal given that their sum is zero. What a block adds to the sum is then normal, and
+    what it adds to the squares of deviations is chi-square, whatever the sum is.
+    """
+    looks = first * 2 ** np.arange(int(np.ceil(np.log2(size / first))))
+    per_deviation = bound.coefficients(delta, looks, size).per_deviation
+    wrong = 0
+    for part in np.diff(np.linspace(0, races, 2 + races // 200_000).astype(int)):
+        sums, squares, before, left = np.zeros(part), np.zeros(part), 0, np.ones(part, bool)
+        for taken, factor in zip(looks.tolist(), per_deviation, strict=True):
+            fresh, rest = taken - before, size - before
+            added = -sums * fresh / rest + rng.normal(size=part) * np.sqrt(fresh * (1.0 - fresh / rest))
+            squares += 2.0 * rng.standard_gamma((fresh - 1) / 2, size=part)
+            if before:
+                squares += (added / fresh - sums / before) ** 2 * (before * fresh / taken)
+            sums, before = sums + added, taken
+            margin = factor * np.sqrt(squares / taken)
+            wrong += int(np.sum(left & (sums / taken > margin)))
+            left &= np.abs(sums / taken) <= margin
+    return wrong
+
+
 if __name__ == "__main__":
-    run_sections(__doc__.splitlines()[0], {"audit": audit, "given_order": given_order})
+    sections = {"audit": audit, "given_order": given_order, "short_looks": short_looks}
+    run_sections(__doc__.splitlines()[0], sections)
