@@ -23,6 +23,7 @@ LAYERS = {
     "jit": 0,
     "keyed": 0.5,
     "pool": 0,
+    "table_orders": 0.5,
     "packed": 0,
     "population": 1,
     "shuffle": 1,

@@ -150,3 +150,42 @@ def test_a_file_cannot_be_reshuffled(tmp_path):
     bound = gr.sample(gr.table(mapped), size=2, rng=seeded(), reshuffle_every=1).tv_bound
     assert bound.proved
     assert not bound.shared_order
+
+
+def sweeps(steps, tmp_path=None, chains=1):
+    """Gibbs sampling whose kernel holds two large tables, which all chains read."""
+    rewards = seeded(0).normal(size=(20_000, 3)) * 2e-2
+    tables = [gr.table(rewards), gr.table(rewards[:, ::-1].copy())]
+
+    def conditional(labels, variable):
+        return tables[variable], np.where(np.arange(3) == labels[1 - variable], 0.5, 0.0)
+
+    kernel = gr.Gibbs(conditional, variables=2, solver=gr.Betting(0.05))
+    start = gr.Labels(np.array([0, 1]))
+    options = {"chains": chains, "progress": False, "check": 0, "checkpoint": tmp_path}
+    return gr.run(kernel, start, steps, seeded(7), **options)["labels"]
+
+
+def test_chains_that_share_a_table_do_not_depend_on_which_comes_first():
+    first = sweeps(60, chains=2)
+    for _ in range(4):
+        np.testing.assert_array_equal(sweeps(60, chains=2), first)
+
+
+def test_a_resumed_run_finds_the_order_of_its_tables_again(tmp_path):
+    sweeps(20, tmp_path / "checkpoint")
+    np.testing.assert_array_equal(sweeps(60, tmp_path / "checkpoint"), sweeps(60))
+
+
+def test_tables_made_within_steps_have_orders_of_their_own():
+    """A likelihood that makes a table at each step: every decision has an order of its own."""
+    made = []
+
+    def likelihood(points):
+        made.append(gr.table(-0.5 * (y[:, None] - points[:, 0]) ** 2))
+        return made[-1]
+
+    y = seeded(1).normal(size=SIZE)
+    kernel = gr.Metropolis(likelihood, gr.RandomWalk(0.01), solver=gr.Betting(0.05))
+    gr.run(kernel, gr.Position(np.zeros(1)), 6, seeded(2), progress=False, check=0)
+    assert len({tuple(table._names[:9]) for table in made}) == len(made) == 6

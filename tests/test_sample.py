@@ -148,3 +148,12 @@ def test_few_gumbel_variables_are_held_at_a_time(monkeypatch, held):
     monkeypatch.setattr(sys.modules["gumbelrace.sample"], "HELD", held)
     draws = gr.sample(gr.table(REWARDS), size=25, solver=gr.Exact(), rng=seeded(8))
     np.testing.assert_array_equal(draws.arms, expected.arms)
+
+
+def test_a_check_compares_draws_with_their_own_noise():
+    """Batches that do not fit in what is held, then a smaller one that would: `Exact` has no errors."""
+    rewards = np.zeros((16_384, 512))
+    rewards[:, 1] = 1e-6
+    options = {"rng": seeded(1), "reshuffle_every": 1200, "check": True}
+    draws = gr.sample(gr.table(rewards), size=2600, solver=gr.Exact(), **options)
+    assert (draws.checked.errors, draws.checked.draws) == (0, 1200)

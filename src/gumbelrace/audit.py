@@ -10,7 +10,7 @@ from gumbelrace.jit import check_generator
 from gumbelrace.population.base import Population, checked_count
 from gumbelrace.population.given import as_population
 from gumbelrace.sample import batches, checked_prior, gumbels, share_read
-from gumbelrace.solvers.base import Promise, Solver, checked_solver
+from gumbelrace.solvers.base import Promise, Solver, checked_solver, weakest
 from gumbelrace.solvers.exact import compared
 from gumbelrace.solvers.results import Results
 from gumbelrace.verdict import Audit, clopper_pearson, impossible, wrong
@@ -77,7 +77,7 @@ def audit(
         evaluations += int(found.evaluations.sum())
     interval = clopper_pearson(errors, count, confidence)
     fraction = share_read(evaluations, count, rewards)
-    return Audit(errors, count, interval, confidence, fraction, solver.promise.on(rewards), ruled_out)
+    return Audit(errors, count, interval, confidence, fraction, solver.promised(rewards), ruled_out)
 
 
 class Audited(Solver):
@@ -111,11 +111,12 @@ class Audited(Solver):
     def __init__(self, solver: Solver, rows: np.random.Generator | None = None) -> None:
         self.solver, self._rows = solver, rows
         self.errors = self.impossible = self.decisions = 0
+        self._promised: list[Promise] = []
 
     @property
     def promise(self) -> Promise:
-        """What the checked solver promises."""
-        return self.solver.promise
+        """What the checked solver has promised of its decisions so far, or, before the first, promises."""
+        return weakest(self._promised or [self.solver.promise])
 
     def rule(self, population: Population) -> Any:
         """Give the rule of the checked solver."""
@@ -128,4 +129,5 @@ class Audited(Solver):
         self.errors += wrong(found.arms, values)
         self.impossible += impossible(found.arms, values)
         self.decisions += len(found.arms)
+        self._promised = [weakest([*self._promised, self.solver.promised(population)])]
         return found

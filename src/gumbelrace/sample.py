@@ -151,7 +151,7 @@ def sample(
     found, noise, ordered = [], Noise(prior, rng), rewards
     for ordered, part in batches(rewards, count, reshuffle_every, rng):
         found.append(solver.best_each(ordered, noise.offsets(part), rng))
-    promise, shared = solver.promise.on(ordered), rewards.shares_order and reshuffle_every != 1
+    promise, shared = solver.promised(ordered), rewards.shares_order and reshuffle_every != 1
     bound = TotalVariation(promise.delta, promise.proved, promise.assumption, shared)
     draws = _draws(rewards, bound, found)
     if count > 0 and _is_worth(check, rewards, draws, solver):
@@ -184,11 +184,14 @@ class Noise:
 
     def __init__(self, prior: Floats, rng: np.random.Generator) -> None:
         self._prior, self._rng, self._kept = prior, rng, [np.empty((0, len(prior)))]
+        self._is_full = False
 
     def offsets(self, count: int) -> Floats:
         """Draw the offsets of `count` draws."""
         drawn = gumbels(self._prior, count, self._rng)
-        if sum(map(np.size, self._kept)) + drawn.size <= HELD or len(self._kept) == 1:
+        # What is kept are the first draws: after one that was not, none is.
+        self._is_full |= sum(map(np.size, self._kept)) + drawn.size > HELD and len(self._kept) > 1
+        if not self._is_full:
             self._kept.append(drawn)
         return drawn
 

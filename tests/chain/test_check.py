@@ -1,5 +1,6 @@
 """Checks at the end of a run: what they find, what they cost, and that they change nothing."""
 
+import numba
 import numpy as np
 import pytest
 from tests.chain.kernels import MIXED, Choice, Raced, Walk, assert_same
@@ -10,6 +11,11 @@ import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, PromiseBroken
 
 RACED = Raced()
+
+
+@numba.njit
+def squared(n, theta, y):
+    return -0.5 * (y[n] - theta[0]) ** 2
 
 
 def run(kernel=RACED, steps=400, **options):
@@ -78,3 +84,14 @@ def test_a_check_that_fails_does_not_lose_the_draws():
 def test_check_is_a_count(check):
     with pytest.raises(InvalidArgument, match="check"):
         run(check=check)
+
+
+@pytest.mark.parametrize(("reward_range", "delta"), [(None, 1e-5), ((-20.0, 0.0), 1e-3)])
+def test_errors_are_compared_with_what_was_promised_of_these_decisions(reward_range, delta):
+    """The default decides at another δ where no range is known: two errors in 100 are too many there."""
+    y = seeded(3).normal(size=300)
+    likelihood = gr.likelihood(squared, (y,), 300, reward_range)
+    kernel = gr.Metropolis(likelihood, gr.RandomWalk(0.1))
+    trace = gr.run(kernel, gr.Position(np.zeros(1)), 200, seeded(4), progress=False, check=20)
+    assert trace.checked.promise.delta == delta
+    assert trace.audit(0.1, rng=seeded(5)).promise.delta == delta

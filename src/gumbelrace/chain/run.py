@@ -24,6 +24,7 @@ from gumbelrace.errors import InvalidArgument, InvalidGenerator, ShapeMismatch
 from gumbelrace.jit import check_generator
 from gumbelrace.kernels.base import Kernel, State
 from gumbelrace.population.base import checked_count
+from gumbelrace.table_orders import of_one_run
 
 REFRESH = 0.1  # seconds between looks at the chains
 
@@ -132,7 +133,7 @@ def run(
         for n, (start, stream) in enumerate(zip(states, _spawned(rng, chains), strict=True))
     ]
     stop = threading.Event()
-    with _interrupts(stop):
+    with _interrupts(stop), of_one_run(rng):
         with _savers(checkpoint, team, checked_tag(tag)) as savers:
             _advance(team, savers, stop, progress)
         stop.clear()  # by now all chains have heard it

@@ -12,6 +12,7 @@ from gumbelrace.chain.layout import Layout, form, named, reform
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.jit import check_generator
 from gumbelrace.kernels.base import Checked, Info, Kernel, State
+from gumbelrace.solvers.base import weakest
 from gumbelrace.verdict import Audit, clopper_pearson
 
 
@@ -128,7 +129,8 @@ class Trace(Generic[State]):
     def verdict(self, checks: Sequence[Checked[State]], confidence: float) -> Audit:
         """Count the errors of audited steps."""
         errors, decisions = sum(c.errors for c in checks), sum(c.decisions for c in checks)
-        interval, promise = clopper_pearson(errors, decisions, confidence), self.kernel.solver.promise
+        interval = clopper_pearson(errors, decisions, confidence)
+        promise = weakest([check.promise or self.kernel.solver.promise for check in checks])
         impossible = sum(check.impossible for check in checks)
         return Audit(errors, decisions, interval, confidence, self.fraction, promise, impossible)
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.audit import Audited
-from gumbelrace.solvers.base import Solver
+from gumbelrace.solvers.base import Promise, Solver
 from gumbelrace.solvers.exact import Exact
 
 State = TypeVar("State", bound=tuple[Any, ...])
@@ -46,6 +46,8 @@ class Checked(NamedTuple, Generic[State]):
         Where the step went, and where it would have gone without an error.
     impossible : int
         Decisions for something of probability zero.
+    promise : Promise or None
+        What was promised of the decisions; None: what the kernel's solver promises.
     """
 
     errors: int
@@ -53,6 +55,7 @@ class Checked(NamedTuple, Generic[State]):
     raced: State
     exact: State
     impossible: int = 0
+    promise: Promise | None = None
 
 
 class Block(NamedTuple, Generic[State]):
@@ -113,7 +116,8 @@ class Kernel(ABC, Generic[State]):
         if audited.errors > 0:
             never_wrong = self.with_solver(Audited(Exact(), np.random.default_rng(rows)))
             exact, _ = never_wrong.step(np.random.default_rng(noise), state)
-        return Checked(audited.errors, audited.decisions, raced, exact, audited.impossible)
+        found = audited.errors, audited.decisions
+        return Checked(*found, raced, exact, audited.impossible, audited.promise)
 
     def watched(self, states: State) -> tuple[Any, ...]:
         """Give what an audit watches of states (or of one): a named tuple, here of all their fields."""

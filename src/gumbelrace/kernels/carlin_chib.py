@@ -42,7 +42,7 @@ from gumbelrace.kernels.target import (
 )
 from gumbelrace.pool import Pool
 from gumbelrace.population.base import Floats, Population, checked_count
-from gumbelrace.solvers.base import Solver
+from gumbelrace.solvers.base import Solver, weakest
 from gumbelrace.solvers.default import Default
 from gumbelrace.solvers.exact import Exact
 
@@ -302,7 +302,8 @@ class CarlinChib(Kernel[ModelChoice]):
                 np.random.default_rng(noise), state
             )
         impossible, decisions = inner.impossible + outer.impossible, inner.decisions + outer.decisions
-        return Checked(errors, decisions, raced, exact, impossible), inner, outer
+        promise = weakest([inner.promise, outer.promise])
+        return Checked(errors, decisions, raced, exact, impossible, promise), inner, outer
 
     def _with_solvers(self, model: int, inner: Solver, outer: Solver) -> Self:
         """Return the same kernel with a solver for the moves of one model, and one for the model's draw."""

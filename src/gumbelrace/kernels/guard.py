@@ -55,6 +55,10 @@ class Guarded(Solver):
         """What the solver promises."""
         return self._solver.promise
 
+    def promised(self, population: Population) -> Promise:
+        """Give what is promised of the decision."""
+        return Exact().promise if self._watched.far else self._solver.promised(population)
+
     def rule(self, population: Population) -> Any:
         """Give the rule of the solver."""
         return self._solver.rule(population)

@@ -9,6 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gumbelrace import table_orders
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import FAST, READER, beside
 from gumbelrace.packed import pack, unpack
@@ -130,6 +131,7 @@ class Table(_Array):
         super().__init__(_arm_major(rewards), Rows(size, block_length(size)))
         self._is_ordered, self._taken_as_shuffled = shuffled or self.rows.block == 1, shuffled
         self._names = np.arange(size) if raced is None else raced  # the caller's row at each place
+        self._made_in = table_orders.current.get()
         self._range = self._exact_range()
         if given is not None:
             self._check_given(*given)
@@ -159,9 +161,15 @@ class Table(_Array):
         # Whoever reads asks for the order first: nobody reads rows that are being moved.
         with ORDERING:
             if not self._is_ordered:
-                # The caller's own stream stays where it is: the next call finds the order drawn, and with
-                # the same seed gives the same.
-                self._shuffle(np.random.default_rng() if rng is None else beside(rng))
+                self._shuffle(self._generator(rng))
+
+    def _generator(self, rng: np.random.Generator | None) -> np.random.Generator:
+        run = table_orders.current.get()
+        if run is not None and run is not self._made_in:
+            return run.generator(self.size, self.arms)
+        # The caller's own stream stays where it is: the next call finds the order drawn, and with the same
+        # seed gives the same.
+        return np.random.default_rng() if rng is None else beside(rng)
 
     def reshuffled(self, rng: np.random.Generator) -> Self:
         """Return the same rewards, their rows in a new random order if draws share one."""

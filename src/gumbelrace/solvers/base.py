@@ -2,7 +2,7 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from numbers import Real
@@ -77,6 +77,11 @@ class Promise:
         return self.under(population.assumption)
 
 
+def weakest(promises: Sequence[Promise]) -> Promise:
+    """Give the promise that allows the most errors."""
+    return max(promises, key=lambda promise: promise.delta)
+
+
 class Solver(ABC):
     """Finds the best arm of a population: argmax of offset + sum of rewards."""
 
@@ -89,6 +94,10 @@ class Solver(ABC):
     @abstractmethod
     def promise(self) -> Promise:
         """How wrong the solver may be."""
+
+    def promised(self, population: Population) -> Promise:
+        """Give how wrong it may be on a population."""
+        return self.promise.on(population)
 
     @abstractmethod
     def rule(self, population: Population) -> Any:

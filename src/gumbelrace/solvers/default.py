@@ -51,8 +51,12 @@ class Default(Solver):
 
     @property
     def promise(self) -> Promise:
-        """The weaker of the two promises: that of the race, which is made where no range is known."""
+        """The weaker of the two promises, whatever the population: `promised` says which is made."""
         return replace(Race().promise, delta=max(self.delta, self.by_normal_law))
+
+    def promised(self, population: Population) -> Promise:
+        """Give what the population's default solver promises."""
+        return self._of(population).promised(population)
 
     def rule(self, population: Population) -> Any:
         """Give the rule of the population's default solver."""
