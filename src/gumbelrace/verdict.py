@@ -12,8 +12,9 @@ from gumbelrace.errors import PromiseBroken
 from gumbelrace.solvers.base import Promise
 from gumbelrace.solvers.exact import Totals
 
-# Checks that are made by default: level of their intervals, which lie above δ by chance once in 20,000.
-SURE = 0.9999
+# Checks that are made by default: level of their intervals, which lie above δ by chance once in 1,000. At
+# the δ of chains a single error among a hundred checks is then too many.
+SURE = 0.998
 # A chain whose mean is off by this share of its standard deviation, or its variance or a probability by
 # this much, is biased.
 BIASED = 0.02
@@ -114,7 +115,7 @@ class Audit:
         low, high = self.interval
         return (
             f"{self.errors} errors in {self.draws} draws "
-            f"({self.confidence:.0%} interval {low:.4f} to {high:.4f}), "
+            f"({100.0 * self.confidence:g}% interval {low:.2g} to {high:.2g}), "
             f"{self.fraction:.2%} of the rewards read; promise of {self.promise.delta:g} {self._verdict()}"
         )
 
