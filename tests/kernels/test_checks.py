@@ -7,6 +7,8 @@ from tests.common import seeded
 
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.kernels.compiled_choice import CompiledChoice
+from gumbelrace.kernels.normal_laws import laws_of
 
 Y = seeded(1).normal(size=50)
 RING = np.roll(np.eye(4), 1, axis=1) + np.roll(np.eye(4), -1, axis=1)
@@ -105,6 +107,11 @@ def test_log_prior_that_reads_beyond_the_point_is_refused(given):
     kernel = gr.Metropolis(given, gr.RandomWalk(0.1), OF_TWO_NUMBERS)
     with pytest.raises(ShapeMismatch, match=r"log_prior reads beyond x, of shape \(1,\): the index"):
         kernel.step(seeded(), gr.Position(np.zeros(1)))
+
+
+def test_log_prior_of_models_that_reads_beyond_their_parameters_is_refused():
+    with pytest.raises(ShapeMismatch, match="log_prior reads beyond x"):
+        CompiledChoice(candidate(log_prior=OF_TWO_NUMBERS), None, laws_of([LAW], None), gr.Race())
 
 
 def test_potential_that_reads_beyond_its_array_is_refused():
