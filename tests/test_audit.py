@@ -164,7 +164,7 @@ def test_reshuffling_does_not_change_the_exact_answer():
     assert report.errors == 0
 
 
-@pytest.mark.parametrize("confidence", [0.0, 1.0, -1.0, np.nan])
+@pytest.mark.parametrize("confidence", [0.0, 1.0, -1.0, np.nan, "a"])
 def test_confidence_is_a_probability(confidence):
     with pytest.raises(InvalidArgument, match="confidence"):
         gr.audit(POPULATIONS["table"], gr.Exact(), rng=seeded(), confidence=confidence)

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gumbelrace.errors import InvalidArgument
 from gumbelrace.jit import check_generator
 from gumbelrace.population.base import Population, checked_count
 from gumbelrace.population.given import as_population
@@ -13,7 +12,7 @@ from gumbelrace.sample import batches, checked_prior, gumbels, share_read
 from gumbelrace.solvers.base import Promise, Solver, checked_solver, weakest
 from gumbelrace.solvers.exact import compared
 from gumbelrace.solvers.results import Results
-from gumbelrace.verdict import Audit, clopper_pearson, impossible, wrong
+from gumbelrace.verdict import Audit, checked_confidence, clopper_pearson, impossible, wrong
 
 
 def audit(
@@ -62,9 +61,7 @@ def audit(
     False
     """
     rng, rewards, solver = check_generator(rng), as_population(population), checked_solver(solver)
-    if not 0.0 < confidence < 1.0:
-        raise InvalidArgument(f"confidence is {confidence}; it must lie strictly between 0 and 1")
-    count = checked_count(draws, "draws")
+    level, count = checked_confidence(confidence), checked_count(draws, "draws")
     rewards.draw_order(rng)
     prior, exact = checked_prior(log_prior, rewards.arms), compared(rewards)
     errors, ruled_out, evaluations = 0, 0, rewards.read_before
@@ -75,9 +72,9 @@ def audit(
         errors += wrong(found.arms, values)
         ruled_out += impossible(found.arms, values)
         evaluations += int(found.evaluations.sum())
-    interval = clopper_pearson(errors, count, confidence)
+    interval = clopper_pearson(errors, count, level)
     fraction = share_read(evaluations, count, rewards)
-    return Audit(errors, count, interval, confidence, fraction, solver.promised(rewards), ruled_out)
+    return Audit(errors, count, interval, level, fraction, solver.promised(rewards), ruled_out)
 
 
 class Audited(Solver):

@@ -11,6 +11,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -23,6 +24,11 @@ class Packed(NamedTuple):
     words: NDArray[np.int64]
     parts: tuple[NDArray[Any], ...]
     type: Any
+
+    def __reduce__(self) -> Any:
+        """Lay out copies anew: they lie elsewhere."""
+        items = zip(self.parts, self.type.types, strict=True)
+        return pack, (tuple(part if isinstance(kind, types.Array) else part[()] for part, kind in items),)
 
 
 def pack(data: tuple[Any, ...]) -> Packed:
@@ -68,7 +74,12 @@ def _tuple_type(layouts: tuple[Layout, ...]) -> Any:
 
 
 def _type(dtype: np.dtype[Any], ndim: int | None, order: str, readonly: bool, aligned: bool) -> Any:
-    item = numba.from_dtype(dtype)
+    try:
+        item = numba.from_dtype(dtype)
+    except NumbaError as error:
+        raise InvalidArgument(
+            f"data has dtype {dtype}, which numba cannot read; write .astype(np.float64)"
+        ) from error
     return item if ndim is None else types.Array(item, ndim, order, readonly=readonly, aligned=aligned)
 
 

@@ -3,12 +3,14 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 import numpy as np
 import scipy  # its parts load when first used
 from numpy.typing import NDArray
 
-from gumbelrace.errors import PromiseBroken
+from gumbelrace.errors import InvalidArgument, PromiseBroken
 from gumbelrace.solvers.base import Promise
 from gumbelrace.solvers.exact import Totals
 
@@ -18,6 +20,13 @@ SURE = 0.998
 # A chain whose mean is off by this share of its standard deviation, or its variance or a probability by
 # this much, is biased.
 BIASED = 0.02
+
+
+def checked_confidence(confidence: Any) -> float:
+    """Return the level of an interval if it is one."""
+    if not (isinstance(confidence, Real) and 0.0 < float(confidence) < 1.0):
+        raise InvalidArgument(f"confidence is {confidence!r}; it must lie strictly between 0 and 1")
+    return float(confidence)
 
 
 @dataclass(frozen=True)

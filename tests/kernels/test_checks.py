@@ -6,10 +6,15 @@ import pytest
 from tests.common import seeded
 
 import gumbelrace as gr
-from gumbelrace.errors import InvalidArgument
+from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.kernels.compiled_choice import CompiledChoice
+from gumbelrace.kernels.normal_laws import laws_of
 
 Y = seeded(1).normal(size=50)
 RING = np.roll(np.eye(4), 1, axis=1) + np.roll(np.eye(4), -1, axis=1)
+TWO_LABELS = np.zeros((2, 2))
+OF_TWO_LABELS = numba.njit(lambda a, b, w: w * TWO_LABELS[a, b])
+OF_TWO_NUMBERS = numba.njit(lambda x: -(x[1] ** 2))
 LAW = gr.NormalPseudoprior([0.0], [[1.0]])
 
 
@@ -19,6 +24,9 @@ def likelihood(points):
 
 def conditional(labels, variable):
     return gr.table(np.zeros((5, 2))), None
+
+
+FACTOR = numba.njit(lambda n, theta, y: -0.5 * (y[n] - theta[0]) ** 2)
 
 
 def metropolis(**more):
@@ -46,6 +54,11 @@ MADE = {
     "scan of a graph": (lambda: gr.GraphGibbs(RING, 2, gr.Potts(), scan=gr.Shuffled), "Shuffled"),
     "potential": (lambda: gr.GraphGibbs(RING, 2, numba.njit(lambda a, b, w: None)), "a return is missing"),
     "masked adjacency": (lambda: gr.GraphGibbs(np.ma.masked_equal(RING, 1), 2, gr.Potts()), "masked"),
+    "text as temperature": (lambda: gr.Constant("a"), "temperature is 'a'"),
+    "text as ratio": (lambda: gr.Geometric(ratio="a"), "ratio is 'a'"),
+    "no pairs": (lambda: gr.cheapest(None, seeded()), "gumbelrace.pairs"),
+    "no trace": (lambda: gr.log_evidence(None), "trace is a NoneType"),
+    "class as control": (lambda: gr.likelihood(FACTOR, (Y,), 50).minus(gr.ParameterTaylor), "_taylor"),
     "kernel as model": (lambda: gr.CarlinChib([metropolis()], likelihood), r"list of Candidate"),
     "likelihood of models": (lambda: gr.CarlinChib([candidate()], Y), "likelihood is a ndarray"),
     "kernel of a model": (lambda: candidate(kernel=likelihood), "give a kernel"),
@@ -87,3 +100,45 @@ def test_log_prior_must_give_one_number(given):
             kernel.step(seeded(), gr.Position(np.zeros(1)))
     number = metropolis(log_prior=lambda x: np.array(-0.5))
     assert len(number.step(seeded(), gr.Position(np.zeros(1)))[0].position) == 1
+
+
+@pytest.mark.parametrize("given", [likelihood, gr.likelihood(FACTOR, (Y,), 50)], ids=["plain", "compiled"])
+def test_log_prior_that_reads_beyond_the_point_is_refused(given):
+    kernel = gr.Metropolis(given, gr.RandomWalk(0.1), OF_TWO_NUMBERS)
+    with pytest.raises(ShapeMismatch, match=r"log_prior reads beyond x, of shape \(1,\): the index"):
+        kernel.step(seeded(), gr.Position(np.zeros(1)))
+
+
+def test_log_prior_of_models_that_reads_beyond_their_parameters_is_refused():
+    with pytest.raises(ShapeMismatch, match="log_prior reads beyond x"):
+        CompiledChoice(candidate(log_prior=OF_TWO_NUMBERS), None, laws_of([LAW], None), gr.Race())
+
+
+def test_potential_that_reads_beyond_its_array_is_refused():
+    for potential in (OF_TWO_LABELS, gr.Pairwise(OF_TWO_LABELS, 1.0)):
+        assert gr.GraphGibbs(RING, 2, potential).labels == 2
+        with pytest.raises(ShapeMismatch, match="label = 2, other = 2"):
+            gr.GraphGibbs(RING, 3, potential)
+
+
+PAIRS = gr.pairs(numba.njit(lambda i, j, y: y[i] - y[j]), (np.zeros(200),), 200)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        gr.Gibbs(lambda labels, variable: (np.zeros((5, 200)), None), 200),
+        gr.GraphGibbs(np.ones((200, 200)) - np.eye(200), 200, gr.Potts()),
+        gr.ClusterGibbs(PAIRS),
+    ],
+    ids=lambda kernel: type(kernel).__name__,
+)
+def test_labels_must_hold_every_state(kernel):
+    with pytest.raises(InvalidArgument, match="int8 cannot hold 200 states"):
+        kernel.step(seeded(), gr.Labels(np.zeros(200, np.int8)))
+
+
+def test_array_of_a_conditional_is_taken_as_a_table():
+    made = [gr.Gibbs(lambda *_, wrap=wrap: (wrap(np.eye(3)), None), 2) for wrap in (gr.table, np.array)]
+    after = [kernel.step(seeded(), gr.Labels(np.zeros(2, np.int8)))[0].labels for kernel in made]
+    np.testing.assert_array_equal(*after)

@@ -1,6 +1,8 @@
 """Tables: sums, exact ranges, memory maps that are only read, and errors that name row and arm."""
 
+import copy
 import hashlib
+import pickle
 
 import numpy as np
 import pytest
@@ -97,6 +99,18 @@ def test_a_table_is_a_copy(size, order, shuffled):
 def test_a_reshuffled_table_holds_the_same_rewards(size):
     rewards = seeded(4).normal(size=(size, 3))
     assert_reads(gr.table(rewards).reshuffled(seeded(5)), rewards)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))])
+def test_a_copy_shares_nothing_that_shuffling_moves(copied):
+    rewards = seeded(8).normal(size=(20_000, 2))
+    first = gr.table(rewards)
+    second = copied(first)
+    for population, seed in ((first, 1), (second, 2)):
+        population.draw_order(seeded(seed))
+    for population in (first, second):
+        np.testing.assert_array_equal(population.owned["rewards"], rewards)
+        assert_reads(population, rewards)
 
 
 def test_reshuffling_changes_what_a_draw_reads():
@@ -207,6 +221,16 @@ def test_masked_entries_are_refused_and_a_mask_of_nothing_is_not():
     with pytest.raises(InvalidArgument, match=r"masked.*filled"):
         gr.table(np.ma.masked_greater(rewards, 1.0))
     assert_reads(gr.table(np.ma.masked_greater(rewards, 100.0)), rewards)
+
+
+def test_more_than_double_precision_is_refused_where_it_would_be_rounded():
+    rewards = np.ones((50, 2), np.longdouble)
+    assert_reads(gr.table(rewards), rewards.astype(float))
+    if np.finfo(np.longdouble).eps == np.finfo(np.float64).eps:
+        return  # the platform has no more
+    rewards[7, 1] += np.finfo(np.longdouble).eps
+    with pytest.raises(InvalidArgument, match=r"rounded.*astype"):
+        gr.table(rewards)
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64])

@@ -143,6 +143,26 @@ def test_likelihoods_pairs_terms_and_control_variates_are_checked_too():
         gr.table(np.zeros((101, 2))).minus(gr.ControlVariate(plain, (Y,), np.zeros(2)))
 
 
+def test_data_that_numba_cannot_read_are_refused():
+    with pytest.raises(InvalidArgument, match=r"dtype >f8.*astype"):
+        gr.compiled(plain, (Y.astype(">f8"),), 100, 2)
+
+
+def test_masked_data_are_refused_and_a_mask_of_nothing_is_not():
+    masked, whole = np.ma.masked_greater(Y, 1.0), np.ma.masked_greater(Y, 100.0)
+    makers = [
+        lambda data: gr.compiled(plain, data, 100, 2),
+        lambda data: gr.likelihood(of_theta, data, 100),
+        lambda data: gr.pairs(plain, data, 100),
+        lambda data: gr.parameter_taylor(terms, data, 100, [0.0]),
+        lambda data: gr.ControlVariate(plain, data, np.zeros(2)),
+    ]
+    for make in makers:
+        with pytest.raises(InvalidArgument, match=r"data\[0\] has masked entries"):
+            make((masked,))
+        make((whole,))
+
+
 def test_another_length_of_the_same_data_is_tried_out_anew():
     assert gr.compiled(plain, (Y,), 100, 2).size == 100
     with pytest.raises(ShapeMismatch):

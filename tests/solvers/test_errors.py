@@ -330,3 +330,9 @@ def test_ties_of_constant_columns_and_of_arms_with_rows_of_their_own():
     for sizes, tied in [([40, 20], True), ([40, 21], False)]:
         own = gr.independent(lambda index, arm: np.full(len(index), 1.0 + arm), sizes)
         assert gr.Exact().best(own, None, seeded()).tied == tied
+
+
+def test_a_tie_is_shown_where_there_is_one():
+    assert repr(gr.Outcome(1, 4, 0, True)) == "Outcome(arm=1, evaluations=4, looks=0, exhausted=True)"
+    tied = gr.Exact().best(np.zeros((2, 2)), None, np.random.default_rng(0))
+    assert repr(tied).endswith("exhausted=True, tied=True)")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.chain.trace import Trace
 from gumbelrace.errors import InvalidArgument, WeakEvidence
-from gumbelrace.population.base import Floats
+from gumbelrace.population.base import Floats, checked_count
 
 # Batches of all chains together, and the fewest of one: long ones see what sticks for long.
 BATCHES, FEWEST = 32, 4
@@ -82,7 +82,7 @@ def log_evidence(trace: Trace[Any], reference: int = 0) -> LogEvidence:
     """
     models, weights = _settled(trace)
     count = weights.shape[1]
-    if not 0 <= reference < count:
+    if checked_count(reference, "reference", least=0) >= count:
         raise InvalidArgument(f"reference is {reference}; it must be from 0 to {count - 1}")
     visits = np.array([np.bincount(chain, minlength=count) for chain in models])
     total, entries = visits.sum(axis=0), _entries(models, count)
@@ -95,6 +95,8 @@ def log_evidence(trace: Trace[Any], reference: int = 0) -> LogEvidence:
 
 def _settled(trace: Trace[Any]) -> tuple[NDArray[np.int64], Floats]:
     """Give the models of the draws made with the last weights, and these weights, of each chain."""
+    if not isinstance(trace, Trace):
+        raise InvalidArgument(f"trace is a {type(trace).__name__}; give what run(...) returned")
     if not {"model", "log_weights"} <= set(trace.names):
         raise InvalidArgument("the states have no model and log_weights; give a trace of CarlinChib")
     weights, fewest = trace["log_weights"], max(FEWEST, BATCHES // trace.chains)

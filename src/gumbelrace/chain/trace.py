@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, Generic
 
 import numpy as np
@@ -13,7 +14,7 @@ from gumbelrace.errors import InvalidArgument
 from gumbelrace.jit import check_generator
 from gumbelrace.kernels.base import Checked, Info, Kernel, State
 from gumbelrace.solvers.base import weakest
-from gumbelrace.verdict import Audit, clopper_pearson
+from gumbelrace.verdict import Audit, checked_confidence, clopper_pearson
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,13 +114,14 @@ class Trace(Generic[State]):
             variances and probabilities (see the page on errors along a chain).
         """
         rng = check_generator(rng)
-        if not (0.0 < share <= 1.0 and 0.0 < confidence < 1.0):
-            raise InvalidArgument(f"share is {share}, confidence {confidence}; give numbers from 0 to 1")
+        level = checked_confidence(confidence)
+        if not (isinstance(share, Real) and 0.0 < share <= 1.0):
+            raise InvalidArgument(f"share is {share!r}; it must be more than 0 and at most 1")
         if self.draws == 0:
             raise InvalidArgument("the trace has no draws; there is nothing to audit")
         checks = list(self.checks(max(1, round(share * self.chains * self.draws)), rng))
         bias = tuple(shifts(self.kernel, self.states, checks, self.thin))
-        return replace(self.verdict(checks, confidence), bias=bias)
+        return replace(self.verdict(checks, level), bias=bias)
 
     def checks(self, count: int, rng: np.random.Generator) -> Iterator[Checked[State]]:
         """Make audited steps from `count` of the states kept, none of them twice."""

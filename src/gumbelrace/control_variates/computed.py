@@ -84,7 +84,7 @@ def parameter_taylor(
     Outcome(arm=0, evaluations=0, looks=0, exhausted=False)
     """
     checked_dispatcher(terms, "terms")
-    checked_data(data, "(x, y)")
+    data = checked_data(data, "(x, y)")
     point, order = checked_centre(centre, order)
     size = checked_count(size, "size")
     first = {"n": size - 1, "centre": point, "direction": np.ones_like(point)}

@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
 
 from gumbelrace.errors import InvalidArgument
 
@@ -56,8 +59,8 @@ class Geometric:
 
     def __post_init__(self) -> None:
         checked_temperature(self.start)
-        if not 0.0 < self.ratio <= 1.0:
-            raise InvalidArgument(f"ratio is {self.ratio}; it must lie in (0, 1]")
+        if not (isinstance(self.ratio, Real) and 0.0 < self.ratio <= 1.0):
+            raise InvalidArgument(f"ratio is {self.ratio!r}; it must lie in (0, 1]")
 
     def __call__(self, sweep: int) -> float:
         """Give the temperature of a sweep."""
@@ -68,6 +71,7 @@ class Geometric:
 
 def checked_temperature(temperature: float) -> float:
     """Return a temperature if it is one."""
-    if not 0.0 <= temperature < float("inf"):
-        raise InvalidArgument(f"the temperature is {temperature}; it must be finite and at least 0")
+    value = np.asarray(temperature)
+    if value.ndim > 0 or value.dtype.kind not in "fiub" or not 0.0 <= value < np.inf:
+        raise InvalidArgument(f"the temperature is {temperature!r}; it must be finite and at least 0")
     return temperature

@@ -3,11 +3,15 @@
 from numbers import Real
 from typing import Any
 
-from numpy import zeros
+import numpy as np
+from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.population.trial import Call, check_result
+from gumbelrace.population.pairs import Pairs
+from gumbelrace.population.trial import Call, check_result, try_out
 from gumbelrace.solvers.base import checked_solver
+
+PRIOR = "log_prior(x)"
 
 
 def check_target(likelihood: Any, log_prior: Any, solver: Any) -> None:
@@ -22,7 +26,13 @@ def check_log_prior(log_prior: Any) -> None:
     if log_prior is not None:
         check_function(log_prior, "log_prior", "log_prior(x), or None")
     if hasattr(log_prior, "py_func"):
-        check_result(Call(log_prior, "log_prior(x)", {"x": zeros(1)}))
+        check_result(Call(log_prior, PRIOR, {"x": np.zeros(1)}))
+
+
+def try_out_prior(log_prior: Any, point: NDArray[np.float64]) -> None:
+    """Refuse a numba function that reads beyond a point: compiled code checks no index."""
+    if hasattr(log_prior, "py_func"):
+        try_out(Call(log_prior, PRIOR, {"x": point}))
 
 
 def check_function(function: Any, name: str, form: str) -> None:
@@ -44,6 +54,20 @@ def check_sweeps(scan: Any, annealing: Any) -> None:
     check_part(scan, "scan", "order", "gumbelrace.Shuffled()")
     if isinstance(annealing, type) or not callable(annealing):
         raise InvalidArgument(f"annealing is {annealing!r}; write for example gumbelrace.Constant(0.5)")
+
+
+def check_pairs(pairs: Any) -> None:
+    """Check that something is the factor of pairs."""
+    if not isinstance(pairs, Pairs):
+        raise InvalidArgument(f"pairs is a {type(pairs).__name__}; make it with gumbelrace.pairs")
+
+
+def check_room(labels: NDArray[Any], states: int) -> None:
+    """Check that the dtype of labels holds the number of every state."""
+    if states - 1 > np.iinfo(labels.dtype).max:
+        raise InvalidArgument(
+            f"labels of dtype {labels.dtype} cannot hold {states} states; write labels.astype(np.int32)"
+        )
 
 
 def check_state(state: Any, kind: type[tuple[Any, ...]]) -> None:

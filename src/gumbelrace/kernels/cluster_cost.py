@@ -8,6 +8,7 @@ import numpy as np
 
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.jit import check_generator
+from gumbelrace.kernels.checks import check_pairs
 from gumbelrace.population.base import checked_count
 from gumbelrace.population.pairs import Pairs
 from gumbelrace.solvers.base import Solver
@@ -116,6 +117,7 @@ def cheapest(
     >>> gr.cheapest(factor, np.random.default_rng(0)).keep
     'sums'
     """
+    check_pairs(pairs)
     checked_count(sweeps, "sweeps")
     if isinstance(solver, Exact):
         raise InvalidArgument("the solver is what to race with; give Race() or Betting(), or none")

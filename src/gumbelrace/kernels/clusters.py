@@ -20,7 +20,7 @@ from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import bits_of, check_generator
 from gumbelrace.kernels.annealing import Annealing, Constant, checked_temperature
 from gumbelrace.kernels.base import Checked, Info, Kernel
-from gumbelrace.kernels.checks import check_state, check_sweeps
+from gumbelrace.kernels.checks import check_pairs, check_room, check_state, check_sweeps
 from gumbelrace.kernels.cluster_desk import Counter, Workplace, checked_keep, checked_solver
 from gumbelrace.kernels.cluster_merge import merge_some
 from gumbelrace.kernels.cluster_partition import CLUSTERS, UNPLACED
@@ -105,8 +105,7 @@ class ClusterGibbs(Kernel[Labels]):
     tuning: ClassVar[frozenset[str]] = frozenset({"sweep"})
 
     def __post_init__(self) -> None:
-        if not isinstance(self.pairs, Pairs):
-            raise InvalidArgument(f"pairs is a {type(self.pairs).__name__}; make it with gumbelrace.pairs")
+        check_pairs(self.pairs)
         checked_keep(self.keep)
         check_sweeps(self.scan, self.annealing)
         self._use(self.solver)
@@ -174,7 +173,7 @@ class ClusterGibbs(Kernel[Labels]):
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         check_state(state, Labels)
         before = self._checked_labels(state.labels)
-        temperature = checked_temperature(float(self.annealing(state.sweep)))
+        temperature = float(checked_temperature(self.annealing(state.sweep)))
         order = self.scan.order(check_generator(rng), len(before))
         with self._workplace() as place, rng.bit_generator.lock:
             place.task = place.task._replace(temperature=temperature, audited=audited)
@@ -221,4 +220,5 @@ class ClusterGibbs(Kernel[Labels]):
             raise InvalidArgument(
                 f"the state's labels must lie in 0...{n - 1}, or be -1 for a mention that is not placed"
             )
+        check_room(labels, n)
         return labels

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.jit import Bits, bits_of, call_setter, kernel, maker, part
+from gumbelrace.kernels.checks import try_out_prior
 from gumbelrace.kernels.compiled_walk import CURRENT, PROPOSED
 from gumbelrace.kernels.metropolis import Metropolis
 from gumbelrace.kernels.normal_laws import Laws, put, standardise
@@ -90,6 +91,8 @@ class CompiledChoice:
     """
 
     def __init__(self, first: Any, likelihood: Any, laws: Laws, solver: Solver) -> None:
+        for mean, dimension in zip(laws.means, laws.dimensions, strict=True):
+            try_out_prior(first.log_prior, mean[:dimension])
         self._laws, self._solver = laws, solver
         self._correlation: float = first.kernel.proposal.correlation
         self._pair: Desk = likelihood.desk(2, laws.dimensions, first.log_prior)

@@ -10,16 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.kernels.annealing import Annealing, Constant, checked_temperature
 from gumbelrace.kernels.base import Info, Kernel
-from gumbelrace.kernels.checks import check_function, check_state, check_sweeps
+from gumbelrace.kernels.checks import check_function, check_room, check_state, check_sweeps
 from gumbelrace.kernels.scan import Scan, Systematic
 from gumbelrace.kernels.target import Decisions
 from gumbelrace.population.base import Floats, Population, checked_count
+from gumbelrace.population.given import as_population
 from gumbelrace.sample import checked_prior
 from gumbelrace.solvers.base import Solver, checked_solver
 from gumbelrace.solvers.default import Default
 
 Values = NDArray[np.integer[Any]]
-Conditional = Callable[[Values, int], tuple[Population, ArrayLike | None]]
+Conditional = Callable[[Values, int], tuple[Population | ArrayLike, ArrayLike | None]]
 
 
 class Labels(NamedTuple):
@@ -45,8 +46,9 @@ class Gibbs(Kernel[Labels]):
     ----------
     conditional : callable
         ``conditional(labels, variable)`` gives (population, log_prior): the population has an arm for
-        each state of the variable, its rewards the log factors given the other variables, and
-        log_prior of shape (D,), or None, is added. `labels` is read-only and lasts as long as the call.
+        each state of the variable, its rewards the log factors given the other variables (an array is taken
+        as a `table`), and log_prior of shape (D,), or None, is added. `labels` is read-only and lasts as
+        long as the call.
     variables : int
         Number of variables.
     scan : Scan
@@ -114,6 +116,7 @@ class Gibbs(Kernel[Labels]):
         given = labels.view()
         given.setflags(write=False)
         population, log_prior = checked_conditional(self.conditional(given, variable), variable)
+        check_room(labels, population.arms)
         prior = checked_prior(log_prior, population.arms)
         return decisions.best(population, prior + noise(decisions.rng, temperature, population.arms))
 
@@ -124,10 +127,10 @@ def noise(rng: np.random.Generator, temperature: float, arms: int) -> Floats:
 
 
 def checked_conditional(given: Any, variable: int) -> tuple[Population, ArrayLike | None]:
-    """Return what a conditional gave if it is a population and a log prior."""
-    if not (isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], Population)):
+    """Return what a conditional gave if it is a population, or an array of rewards, and a log prior."""
+    if not (isinstance(given, tuple) and len(given) == 2):
         raise InvalidArgument(
             f"the conditional of variable {variable} gave {type(given).__name__}; it must give "
             "(population, log_prior), and None for a log prior of zeros"
         )
-    return given
+    return as_population(given[0]), given[1]

@@ -18,13 +18,14 @@ from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import bits_of, check_generator
 from gumbelrace.kernels.annealing import Annealing, Constant, checked_temperature
 from gumbelrace.kernels.base import Checked, Info, Kernel
-from gumbelrace.kernels.checks import check_state, check_sweeps
+from gumbelrace.kernels.checks import check_room, check_state, check_sweeps
 from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.kernels.graph_desk import (
     Workplace,
     checked_function,
     raise_fault,
     rules_for,
+    try_labels,
     workplaces,
 )
 from gumbelrace.kernels.graph_head import ALL, CHANGED, LOOKED, READ, VISITED, WRONG
@@ -118,6 +119,8 @@ class GraphGibbs(Kernel[Labels]):
         function = checked_function(self.potential)
         check_sweeps(self.scan, self.annealing)
         layout = laid_out(self.adjacency, self.potential)
+        if len(layout.weights):
+            try_labels(function, arms, layout)
         put = object.__setattr__  # the dataclass is frozen for others
         put(self, "_layout", layout)
         put(self, "_unary", _checked_unary(self.unary, len(layout.heads), arms))
@@ -168,7 +171,7 @@ class GraphGibbs(Kernel[Labels]):
         """Make a sweep; if rows have a generator of their own, decide everything exactly as well."""
         check_state(state, Labels)
         before = self._checked_labels(state.labels)
-        temperature = checked_temperature(float(self.annealing(state.sweep)))
+        temperature = float(checked_temperature(self.annealing(state.sweep)))
         task = Task(temperature, not isinstance(self.solver, Exact), of_rows is not None)
         order = self.scan.order(check_generator(rng), len(before))
         rules, layout = self._rules
@@ -194,6 +197,7 @@ class GraphGibbs(Kernel[Labels]):
             raise InvalidArgument(f"the state's labels are {labels.dtype}; they must be integers")
         if labels.min() < 0 or labels.max() >= self.labels:
             raise InvalidArgument(f"the state's labels must lie in 0...{self.labels - 1}")
+        check_room(labels, self.labels)
         return labels
 
 

@@ -34,7 +34,7 @@ from gumbelrace.population.base import (
     unlimited,
 )
 from gumbelrace.population.compiled import Compiled
-from gumbelrace.population.trial import Call, check_result
+from gumbelrace.population.trial import Call, check_result, try_out
 from gumbelrace.shuffle import Rows, Stream, new_streams
 from gumbelrace.solvers.base import Solver
 from gumbelrace.solvers.betting import Betting
@@ -46,6 +46,7 @@ CHUNK = 256
 # Sizes of tails for which `Race` has coefficients of its own: as many leading bits are kept.
 LEADING_BITS = 4
 # What a potential is called with.
+FORM = "log_factor(label, other, weight)"
 KINDS = {"label": np.int64(0), "other": np.int32(0), "weight": 0.0}
 
 
@@ -57,8 +58,14 @@ def checked_function(potential: Any) -> Any:
             f"the potential is {potential!r}; give Potts(), Ising(), Pairwise(log_factor, bound), or a "
             "function log_factor(label, other, weight) decorated with @numba.njit"
         )
-    check_result(Call(function, "log_factor(label, other, weight)", KINDS))
+    check_result(Call(function, FORM, KINDS))
     return function
+
+
+def try_labels(function: Any, arms: int, layout: Layout) -> None:
+    """Refuse a potential that reads beyond an array at the last label: compiled code checks no index."""
+    last = {"label": np.int64(arms - 1), "other": np.int32(arms - 1)}
+    try_out(Call(function, FORM, {**last, "weight": float(layout.weights[0])}))
 
 
 class Workplace(NamedTuple):

@@ -13,6 +13,7 @@ import numpy as np
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import check_generator
 from gumbelrace.kernels.base import Info
+from gumbelrace.kernels.checks import try_out_prior
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import Floats, Population
 from gumbelrace.solvers.base import Solver
@@ -95,6 +96,7 @@ def checked_population(population: Any, arms: int) -> Population:
 
 def prior_at(log_prior: LogPrior | None, point: Floats) -> float:
     """Evaluate a log prior (0 if there is none): a number, or -inf where the point is impossible."""
+    try_out_prior(log_prior, point)
     value = 0.0 if log_prior is None else _number(log_prior(point), point)
     if np.isnan(value) or value == np.inf:
         raise InvalidArgument(f"the log prior of {point} is {value}; it must be finite, or -inf")

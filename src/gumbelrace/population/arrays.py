@@ -29,7 +29,19 @@ def real_array(given: Any, name: str) -> NDArray[Any]:
     if array.dtype.kind not in "fiub":
         what = f"a {type(given).__name__}" if array.ndim == 0 else f"of dtype {array.dtype}"
         raise InvalidArgument(f"{name} is {what}; give an array of real numbers")
+    _check_precision(array, name)
     return array
+
+
+def _check_precision(array: NDArray[Any], name: str) -> None:
+    """Refuse numbers of more than double precision that are not the same in it."""
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        with np.errstate(over="ignore"):
+            rounded = array.astype(np.float64)
+        if not np.array_equal(array, rounded, equal_nan=True):
+            raise InvalidArgument(
+                f"{name} is of dtype {array.dtype}, and would be rounded; write .astype(np.float64)"
+            )
 
 
 def floats(given: Any, name: str) -> Floats:

@@ -41,7 +41,8 @@ def compiled(
     Parameters
     ----------
     log_factor : numba function
-        ``log_factor(n, arm, *data) -> float``, decorated with ``@numba.njit``.
+        ``log_factor(n, arm, *data) -> float``, decorated with ``@numba.njit``. Integers of 2^53 and more
+        that it gives are rounded: return floats.
     data : tuple
         NumPy arrays and numbers that `log_factor` takes. Arrays are not copied: a change in one is
         seen by the next draw.
@@ -69,7 +70,7 @@ def compiled(
     1
     """
     checked_dispatcher(log_factor, "log_factor")
-    checked_data(data, "(y, centers) or (y,)")
+    data = checked_data(data, "(y, centers) or (y,)")
     size, arms = checked_count(size, "size"), checked_count(arms, "arms")
     try_out(Call(log_factor, FORM, {"n": size - 1, "arm": arms - 1}, data))
     population = Compiled(log_factor, data, Rows(size), arms, checked_range(reward_range, arms))

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from gumbelrace.errors import InvalidArgument, InvalidReward, ShapeMismatch
 from gumbelrace.jit import part, users
 from gumbelrace.population.arrays import floats
-from gumbelrace.population.trial import Call, checked_dispatcher, try_out
+from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, try_out
 from gumbelrace.shuffle import Rows
 
 FORM = "function(n, arm, *data)"
@@ -108,6 +108,7 @@ class ControlVariate:
 
     def __post_init__(self) -> None:
         checked_dispatcher(self.function, "function")
+        object.__setattr__(self, "data", checked_data(self.data, "(near,)"))
         object.__setattr__(self, "sums", floats(self.sums, "sums"))
 
     def values(self, index: Indices, arms: Indices) -> Floats:

@@ -58,8 +58,9 @@ class Likelihood:
         """
         if self.control is not None:
             raise InvalidArgument("the likelihood has a control variate already")
-        if not hasattr(control, "at"):
-            raise InvalidArgument(f"control is a {type(control).__name__}; give parameter_taylor(...)")
+        if isinstance(control, type) or not hasattr(control, "at"):
+            what = control.__name__ if isinstance(control, type) else f"a {type(control).__name__}"
+            raise InvalidArgument(f"control is {what}; give parameter_taylor(...)")
         chosen = control.fitted(self) if isinstance(control, Fitting) else control
         return Likelihood(self.log_factor, self.data, self.rows, None, chosen, self.impossible)
 
@@ -127,7 +128,7 @@ def likelihood(
     1
     """
     checked_dispatcher(log_factor, "log_factor")
-    checked_data(data, "(x, y) or (y,)")
+    data = checked_data(data, "(x, y) or (y,)")
     size = checked_count(size, "size")
     rows = checked_impossible(impossible, size, checked_range(reward_range, 1))
     return Likelihood(log_factor, data, Rows(size), reward_range, None, rows)

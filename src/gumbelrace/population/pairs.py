@@ -64,7 +64,7 @@ def pairs(
     array([ 0.5, -2. ])
     """
     checked_dispatcher(log_factor, "log_factor")
-    checked_data(data, "(x, y) or (x,)")
+    data = checked_data(data, "(x, y) or (x,)")
     if checked_count(size, "size") > LARGEST:
         raise InvalidArgument(f"size is {size}; there may be at most {LARGEST} mentions")
     if size > 1:

@@ -171,13 +171,19 @@ class Table(_Array):
         # seed gives the same.
         return np.random.default_rng() if rng is None else beside(rng)
 
+    def __copy__(self) -> Self:
+        """Return a table with rewards of its own: shuffling moves them in place."""
+        other = object.__new__(type(self))
+        with ORDERING:
+            vars(other).update(vars(self))
+            other._use(self._rewards.copy())
+        return other
+
     def reshuffled(self, rng: np.random.Generator) -> Self:
         """Return the same rewards, their rows in a new random order if draws share one."""
         if not self.shares_order:
             return self
-        with ORDERING:
-            other = copy.copy(self)
-            other._use(self._rewards.copy())
+        other = copy.copy(self)
         other._taken_as_shuffled = False
         other._shuffle(rng)
         return other

@@ -20,6 +20,7 @@ from numba.core.registry import cpu_target
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.packed import pack
+from gumbelrace.population.arrays import check_unmasked
 
 # Arrays of at most so many bytes are copied for the trial, so that a function may write into them.
 COPIED = 2**20
@@ -86,11 +87,18 @@ def checked_dispatcher(function: Any, name: str) -> Any:
 
 
 def checked_data(data: Any, example: str) -> tuple[Any, ...]:
-    """Return a user's data if they are a tuple of arrays and numbers."""
+    """Return a user's data if they are a tuple of arrays and numbers, of which nothing is masked."""
     if not isinstance(data, tuple):
         raise InvalidArgument(f"data is a {type(data).__name__}; give a tuple, for example {example}")
-    pack(data)  # says what is wrong with it
-    return data
+    plain = tuple(_unmasked(item, f"data[{k}]") for k, item in enumerate(data))
+    pack(plain)  # says what is wrong with it
+    return plain
+
+
+def _unmasked(item: Any, name: str) -> Any:
+    """Give an array with a mask of nothing without it: numba knows no masked arrays."""
+    check_unmasked(item, name)
+    return np.ma.getdata(item) if isinstance(item, np.ma.MaskedArray) else item
 
 
 @contextmanager
@@ -145,9 +153,9 @@ def _check_indices(call: Call) -> None:
     except IndexError as error:
         what = str(error) if isinstance(error, _BeyondTheEnd) else "an array or a tuple"
         at = ", ".join(f"{key} = {value}" for key, value in call.first.items() if np.ndim(value) == 0)
-        raise ShapeMismatch(
-            f"{call.name} reads beyond {what} at {at}: the numbers of rows and arms must fit the data"
-        ) from error
+        where = f"{what} at {at}" if at else what.rstrip(",")
+        advice = "the numbers of rows and arms must fit the data" if call.data else "the index is too large"
+        raise ShapeMismatch(f"{call.name} reads beyond {where}: {advice}") from error
     except Exception:
         # What only numba can run, or what fails at this row: a race will tell.
         return

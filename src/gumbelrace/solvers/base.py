@@ -4,7 +4,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -45,7 +45,12 @@ class Outcome:
     evaluations: int
     looks: int
     exhausted: bool
-    tied: bool = field(default=False, repr=False)
+    tied: bool = False
+
+    def __repr__(self) -> str:
+        """Show the fields; whether there is a tie only if there is one."""
+        shown = [f"{name}={value!r}" for name, value in vars(self).items() if name != "tied" or value]
+        return f"Outcome({', '.join(shown)})"
 
 
 @dataclass(frozen=True)
