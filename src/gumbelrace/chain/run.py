@@ -124,7 +124,7 @@ def run(
         checked_count(warmup, "warmup", least=0),
         checked_count(thin, "thin"),
     )
-    states = _starts(state, checked_count(chains, "chains"))
+    states = _starts(kernel, state, checked_count(chains, "chains"))
     layout = Layout(Draw(states[0], NOTHING))
     columns = layout.columns(chains, plan.kept(plan.total))
     team = [
@@ -147,7 +147,7 @@ def _trace(kernel: Kernel[State], team: list[Chain], layout: Layout, columns: li
     return Trace(kernel, draws.state, draws.info, [chain.state for chain in team], interrupted, plan.thin)
 
 
-def _starts(state: Any, chains: int) -> list[Any]:
+def _starts(kernel: Kernel[Any], state: Any, chains: int) -> list[Any]:
     states = state if isinstance(state, list) else [state] * chains
     if len(states) != chains:
         raise ShapeMismatch(f"{len(states)} initial states for chains={chains}; give one for each chain")
@@ -157,8 +157,10 @@ def _starts(state: Any, chains: int) -> list[Any]:
                 f"the state is a {type(start).__name__}; give a named tuple, for example "
                 "gumbelrace.Position(x) or gumbelrace.Labels(labels), or a list of them"
             )
-        Layout(states[0]).values(start)
-    return states
+    starts = [kernel.started(start) for start in states]
+    for start in starts:
+        Layout(starts[0]).values(start)
+    return starts
 
 
 def checked_tag(tag: Any) -> str | None:

@@ -3,9 +3,10 @@
 from numbers import Real
 from typing import Any
 
-from numpy import zeros
+import numpy as np
 
 from gumbelrace.errors import InvalidArgument
+from gumbelrace.population.arrays import floats
 from gumbelrace.population.trial import Call, check_result
 from gumbelrace.solvers.base import checked_solver
 
@@ -22,7 +23,7 @@ def check_log_prior(log_prior: Any) -> None:
     if log_prior is not None:
         check_function(log_prior, "log_prior", "log_prior(x), or None")
     if hasattr(log_prior, "py_func"):
-        check_result(Call(log_prior, "log_prior(x)", {"x": zeros(1)}))
+        check_result(Call(log_prior, "log_prior(x)", {"x": np.zeros(1)}))
 
 
 def check_function(function: Any, name: str, form: str) -> None:
@@ -51,3 +52,18 @@ def check_state(state: Any, kind: type[tuple[Any, ...]]) -> None:
     if not all(hasattr(state, name) for name in getattr(kind, "_fields", ())):
         example = f"gumbelrace.{kind.__name__}(...)"
         raise InvalidArgument(f"the state is a {type(state).__name__}; write {example}")
+
+
+def real_fields(state: Any, *names: str) -> Any:
+    """Return a state whose fields of these names are in double precision, where they are real numbers."""
+    return state._replace(**{name: _doubled(getattr(state, name), name) for name in names})
+
+
+def _doubled(value: Any, name: str) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_doubled(within, name) for within in value)
+    if isinstance(value, Real):
+        return float(floats(value, name))
+    # Anything else is refused where it is used.
+    is_real = isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
+    return floats(value, name) if is_real else value
