@@ -66,9 +66,11 @@ def run(
         only if draws come by the ten megabytes a second: each is written once), and at least
         every five minutes. If it exists, the run goes on from there: called with the same
         arguments (`rng` made anew from its seed), a run that was killed gives bit for bit what it
-        would have given. A larger `steps` makes a run longer. The arrays that a kernel owns must be
-        those of the run before: they are compared where they can be seen (in fields, and among the
-        variables that functions use), large ones in 65,536 of their entries.
+        would have given. A larger `steps` makes a run longer. What a kernel owns must be that
+        of the run before: arrays, numbers and functions are compared where they can be seen (in
+        fields, and among the variables that functions use), large arrays in 65,536 of their entries,
+        functions by their compiled code: another version of Python is refused if there are any of
+        your own. Methods of your own classes are not compared, nor numbers that these set.
     warmup : int
         Steps made before, of which nothing is kept.
     thin : int
