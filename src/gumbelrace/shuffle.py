@@ -296,6 +296,11 @@ class Rows:
         self.size, self.block = size, block
         self._pool = Pool(partial(new_stream, size, block))
 
+    @property
+    def owned(self) -> dict[str, int]:
+        """How many there are: in which order they are read, every process draws anew."""
+        return {"size": self.size}
+
     def stream(self) -> AbstractContextManager[Stream]:
         """Lend a stream to one thread."""
         return self._pool.lend()

@@ -1,7 +1,12 @@
 """What a kernel owns: every place in which data may lie is seen, and a change in it is named."""
 
 import functools
+import json
+import os
+import subprocess
+import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numba
@@ -119,7 +124,7 @@ def test_numbers_beside_arrays_count():
 
 def test_global_variables_are_those_that_are_used(monkeypatch):
     before = fingerprints(Holder(uses_a_global))
-    assert list(before) == ["held.GLOBAL"]
+    assert list(before) == ["held", "held.GLOBAL"]
     monkeypatch.setitem(globals(), "GLOBAL", np.arange(1.0, 6.0))
     assert fingerprints(Holder(uses_a_global)) != before
 
@@ -149,6 +154,145 @@ def test_what_refers_to_itself_has_an_end():
     endless = [OTHER]
     endless.append(endless)
     assert list(fingerprints(Holder(endless))) == ["held[0]"]
+
+
+def prior(sd):
+    return lambda x: -0.5 * float(x @ x) / sd**2
+
+
+def conditional(weight):
+    def given(labels, variable):
+        return gr.table(np.zeros((5, 2))), [0.0, weight]
+
+    return given
+
+
+@numba.njit
+def by_square(n, theta, y):
+    return -0.5 * (y[n] - theta[0]) ** 2
+
+
+@numba.njit
+def by_distance(n, theta, y):
+    return -0.5 * abs(y[n] - theta[0])
+
+
+Y, WIDE = np.arange(300.0) / 300.0, prior(1.0)
+
+
+def metropolis(log_factor=by_square, size=300, log_prior=WIDE, solver=None):
+    likelihood = gr.likelihood(log_factor, (Y,), size)
+    return gr.Metropolis(likelihood, gr.RandomWalk(0.1), log_prior, solver or gr.Race(first=8))
+
+
+POSTERIORS = {
+    "likelihood.rows.size": (metropolis(), metropolis(size=200)),
+    "likelihood.log_factor": (metropolis(), metropolis(by_distance)),
+    "log_prior.sd": (metropolis(), metropolis(log_prior=prior(0.01))),
+    "log_prior": (metropolis(log_prior=lambda x: -x @ x), metropolis(log_prior=lambda x: -2.0 * x @ x)),
+    "log_prior of the same form": (
+        metropolis(log_prior=lambda x: np.sin(x[0])),
+        metropolis(log_prior=lambda x: np.cos(x[0])),
+    ),
+    "solver.first": (metropolis(), metropolis(solver=gr.Race(first=50))),
+    "solver.bound": (metropolis(), metropolis(solver=gr.Race(gr.Serfling(), first=8))),
+    "conditional.weight": tuple(gr.Gibbs(conditional(weight), 2) for weight in (0.0, 1.0)),
+    "keep": tuple(
+        gr.ClusterGibbs(gr.pairs(log_factor, (OTHER, 1.0), 3), keep=k) for k in ("pairs", "nothing")
+    ),
+    "pairs.size": tuple(gr.ClusterGibbs(gr.pairs(log_factor, (OTHER, 1.0), n)) for n in (2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", POSTERIORS)
+def test_another_posterior_is_seen_and_named(name):
+    one, other = map(fingerprints, POSTERIORS[name])
+    assert owned.differing(one, other) == name.partition(" ")[0]
+
+
+def test_the_size_of_a_population_counts():
+    one, other = (fingerprints(Holder(gr.factors(closure(OTHER), n, 2))) for n in (5, 6))
+    assert owned.differing(one, other) == "held.sizes"
+
+
+def test_a_checkpoint_by_another_function_is_refused(tmp_path):
+    def run(kernel):
+        start = gr.Position(np.zeros(1))
+        return gr.run(kernel, start, 3, seeded(), checkpoint=tmp_path, progress=False, check=0)
+
+    run(metropolis(log_prior=lambda x: -x @ x))
+    run(metropolis(log_prior=lambda x: -x @ x))
+    with pytest.raises(
+        CheckpointMismatch, match=r"function log_prior of the kernel differs.*version of Python"
+    ):
+        run(metropolis(log_prior=lambda x: -2.0 * x @ x))
+
+
+class Counted:
+    """A likelihood that counts, in an attribute, a variable around it and a global one."""
+
+    def __init__(self, scale):
+        self.scale, self.calls = scale, 0
+
+    def __call__(self, points):
+        self.calls += 1
+        return gr.table(-self.scale * (Y[:, None] - points[:, 0]) ** 2)
+
+
+def counting_prior():
+    calls = 0
+
+    def log_prior(x):
+        nonlocal calls
+        calls += 1
+        return -0.5 * float(x @ x)
+
+    return log_prior
+
+
+def test_what_counts_while_a_chain_runs_is_no_data():
+    likelihood = Counted(1.0)
+    kernel = gr.Metropolis(likelihood, gr.RandomWalk(0.1), counting_prior())
+    before = fingerprints(kernel)
+    gr.run(kernel, gr.Position(np.zeros(1)), 5, seeded(), progress=False)
+    assert likelihood.calls > 0
+    assert fingerprints(kernel) == before
+    assert fingerprints(gr.Metropolis(Counted(2.0), kernel.proposal, kernel.log_prior)) != before
+
+
+def in_a_set(x):
+    """Tell whether a text is one of a set, whose order differs between processes."""
+    return x in {"one", "two", "three", "four"}
+
+
+def moved():
+    exec(compile("\n\ndef f(x):\n    return x + 1.5", "elsewhere", "exec"), space := {"__name__": __name__})
+    return space["f"]
+
+
+def test_where_a_function_stands_is_no_data():
+    def f(x):
+        """Have a docstring."""
+        return x + 1.5
+
+    assert fingerprints(Holder(f)) == fingerprints(Holder(moved()))
+
+
+ELSEWHERE = """
+import json
+from tests.chain import test_owned
+from tests.chain.test_owned import Holder, fingerprints, in_a_set, metropolis
+print(json.dumps(fingerprints(Holder((metropolis(), in_a_set)))))
+"""
+
+
+def test_fingerprints_are_the_same_in_another_process():
+    root = Path(__file__).resolve().parents[2]
+    paths = os.pathsep.join([str(root / "src"), str(root)])
+    environment = os.environ | {"PYTHONPATH": paths, "PYTHONHASHSEED": "7"}
+    command = [sys.executable, "-c", ELSEWHERE]
+    made = subprocess.run(command, cwd=root, env=environment, check=True, capture_output=True, timeout=120)
+    assert json.loads(made.stdout) == fingerprints(Holder((metropolis(), in_a_set)))
 
 
 def raced(rewards, path, **options):

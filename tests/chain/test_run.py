@@ -16,7 +16,7 @@ from tests.common import seeded
 
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, InvalidGenerator, ShapeMismatch
-from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.kernels.base import Block, Info, Kernel
 
 
 def by_hand(kernel, state, steps, rng):
@@ -109,6 +109,18 @@ def test_a_leaf_that_changes_its_kind_is_an_error(becomes):
     with pytest.raises(ShapeMismatch, match="initial state") as raised:
         gr.run(Changing(becomes), Point(0), 3, seeded())
     assert "chain 0" in raised.value.__notes__[0]
+
+
+class Blocks(Still):
+    def steps(self, rng, state, count):
+        whole = np.zeros(count, np.int64)
+        return Block(Point(rng.random(count)), Info(whole, whole, whole, np.zeros(count)))
+
+
+@pytest.mark.parametrize("warmup", [0, 1])
+def test_blocks_are_not_rounded_to_the_initial_state(warmup):
+    with pytest.raises(ShapeMismatch, match="initial state"):
+        gr.run(Blocks(), Point(0), 3, seeded(), warmup=warmup)
 
 
 @pytest.mark.parametrize(

@@ -142,3 +142,16 @@ def test_array_of_a_conditional_is_taken_as_a_table():
     made = [gr.Gibbs(lambda *_, wrap=wrap: (wrap(np.eye(3)), None), 2) for wrap in (gr.table, np.array)]
     after = [kernel.step(seeded(), gr.Labels(np.zeros(2, np.int8)))[0].labels for kernel in made]
     np.testing.assert_array_equal(*after)
+
+
+def test_starts_are_in_double_precision():
+    """Langevin's and those over models, also where they run; labels keep their dtype."""
+    langevin = gr.Langevin(likelihood, lambda i, x: 0.0 * x, 50, 5, warmup=5)
+    trace = gr.run(langevin, gr.LangevinState(np.zeros(1, np.int32), -1, 0), 10, seeded(), progress=False)
+    assert {trace[name].dtype for name in ("position", "log_step", "average")} == {np.dtype(np.float64)}
+    choice = gr.CarlinChib([candidate()], likelihood, adapt_for=3)
+    start = gr.ModelChoice(0, (np.zeros(1, np.float32),), np.zeros(1, np.int64))
+    trace = gr.run(choice, start, 5, seeded(), progress=False)
+    assert trace["parameters.0"].dtype == trace["log_weights"].dtype == np.float64
+    labels = gr.Labels(np.zeros(2, np.int8))
+    assert gr.Gibbs(conditional, 2).started(labels) is labels

@@ -219,3 +219,17 @@ def test_other_proposals_and_solvers_run_in_python(problem):
     assert not gr.Metropolis(likelihood, gr.LogWalk(0.1), log_prior, gr.Race()).is_compiled
     assert not gr.Metropolis(likelihood, gr.RandomWalk(0.1), log_prior, gr.LilUCB()).is_compiled
     assert gr.Metropolis(likelihood, gr.RandomWalk(0.1), None, gr.Race()).is_compiled
+
+
+@pytest.mark.parametrize("warmup", [0, 3])
+@pytest.mark.parametrize("dtype", [np.int64, np.float32])
+def test_a_start_of_any_real_dtype_is_one_in_double_precision(problem, dtype, warmup):
+    """No draw is rounded to what the start is made of, on either path."""
+    for kernel in kernels(problem, gr.Race(first=8), 0):
+        given, right = (
+            gr.run(kernel, gr.Position(start), 40, np.random.default_rng(1), progress=False, warmup=warmup)
+            for start in (np.array([1, 0, 0], dtype), np.array([1.0, 0.0, 0.0]))
+        )
+        assert given["position"].dtype == np.float64
+        np.testing.assert_array_equal(given["position"], right["position"])
+        assert len(np.unique(right["position"])) > 10

@@ -6,6 +6,7 @@ from tests.kernels.laws import Cauchy
 from tests.kernels.nested import Nested
 
 import gumbelrace as gr
+from gumbelrace.chain.owned import fingerprints
 
 MODEL = Cauchy(120, seed=1)
 START = gr.Position(np.zeros(1))
@@ -52,6 +53,12 @@ def test_chains_in_threads_are_those_of_one_thread(case):
     for name in together.names:
         np.testing.assert_array_equal(together[name][0], first[name][0])
     assert (np.asarray(together.info.rewards) >= np.asarray(together.info.evaluations)).all()
+
+
+def test_what_a_checkpoint_compares_does_not_change_while_a_chain_runs(case):
+    before = fingerprints(case[0])
+    run(case, 1)
+    assert fingerprints(case[0]) == before
 
 
 def test_tuning_fields_are_fields(case):

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from gumbelrace.atomic import UNFINISHED, write_atomically
 from gumbelrace.chain.bits import set_stream_state, stream_state
 from gumbelrace.chain.layout import Layout, form, named, reform
-from gumbelrace.chain.owned import differing
+from gumbelrace.chain.owned import CODE, differing
 from gumbelrace.chain.worker import Chain
 from gumbelrace.errors import CheckpointBusy, CheckpointDamaged, CheckpointMismatch, GumbelraceError
 from gumbelrace.kernels.base import Info
 
-FORMAT = {"format": "gumbelrace checkpoint", "version": 2}
+FORMAT = {"format": "gumbelrace checkpoint", "version": 3}
 RUN, LOCK = "run.json", "lock"
 
 # Writing takes less than 1 / PATIENCE of the time, and is done at least every LONGEST seconds. Only draws
@@ -69,8 +69,14 @@ def _compare(folder: Path, identity: dict[str, Any]) -> None:
 
 def _difference(folder: Path, key: str, before: Any, now: Any) -> str:
     if key == "data":
+        name = differing(before, now)
+        if all(data.get(name, "").startswith(CODE) for data in (before, now)):
+            return (
+                f"the function {name} of the kernel differs from that of the run in {folder}, or this is "
+                "another version of Python. Make the kernel with the same function, or name another path"
+            )
         return (
-            f"the data of the kernel ({differing(before, now)}) are not those of the run in {folder}. "
+            f"the data of the kernel ({name}) are not those of the run in {folder}. "
             "Make the kernel from the same data, or name another path"
         )
     return (

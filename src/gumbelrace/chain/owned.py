@@ -1,14 +1,17 @@
-"""The data that a kernel owns, by name, and a fingerprint of each: of large arrays, of a sample.
+"""What a kernel owns, by name, and a fingerprint of each part: of large arrays, of a sample.
 
 Looked at are fields and attributes, tuples, lists and dicts, and what functions have at hand: variables of
-the functions around them, defaults, and global ones of their own module. Nothing is called, and what cannot
-be seen this way has no fingerprint.
+the functions around them, defaults, and global ones of their own module. What counts are arrays, numbers,
+short texts, the compiled code of functions (which another version of Python changes; of the library's own
+only the name) and the classes of objects. A number that a function or a method sets anew counts something,
+and is left out. Nothing is called, and what cannot be seen this way has no fingerprint.
 """
 
 import contextlib
 import functools
 import hashlib
 import inspect
+import logging
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -17,22 +20,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbelrace.chain.bytecode import SETS_VARIABLE, code_print, codes, set_by, set_by_methods
 from gumbelrace.pool import Pool
-from gumbelrace.shuffle import Rows, SeparateRows
+from gumbelrace.shuffle import SeparateRows
 
 # Entries of an array that are compared.
 SAMPLED = 2**16
 # A kernel is not searched further than this: it may hold on to half of a program.
 MOST_OBJECTS, DEEPEST = 20_000, 16
-NUMBERS = (bool, int, float, complex, np.generic)
+PLAIN = (bool, int, float, complex, np.generic, str, bytes)
+LONGEST = 200  # of texts: longer ones are no options
+CODE = "code "  # begins the fingerprint of a function
 # In which order rows are read is drawn anew by every process; types and modules are no data.
-NO_DATA = (Pool, Rows, SeparateRows, np.random.Generator, type, types.ModuleType)
+NO_DATA = (Pool, SeparateRows, np.random.Generator, logging.Logger, type, types.ModuleType)
 # Functions of the library have no data of the user's but in their closures.
 LIBRARY = __name__.partition(".")[0]
 
 
 def fingerprints(kernel: Any) -> dict[str, str]:
-    """Give a fingerprint for each array that a kernel owns, and for each number beside one in a tuple.
+    """Give a fingerprint for each part of what a kernel owns.
 
     Examples
     --------
@@ -41,8 +47,11 @@ def fingerprints(kernel: Any) -> dict[str, str]:
     ... def log_factor(n, theta, y):
     ...     return -0.5 * (y[n] - theta[0]) ** 2
     >>> likelihood = gr.likelihood(log_factor, (np.arange(1000.0),), size=1000)
-    >>> list(fingerprints(gr.Metropolis(likelihood, gr.RandomWalk(0.1))))
-    ['likelihood.data[0]', 'proposal.scale']
+    >>> found = fingerprints(gr.Metropolis(likelihood, gr.RandomWalk(0.1), solver=gr.Race(first=8)))
+    >>> [name for name in found if name.startswith("likelihood")]
+    ['likelihood', 'likelihood.log_factor', 'likelihood.data[0]', 'likelihood.rows', 'likelihood.rows.size']
+    >>> found["solver"], found["solver.first"]
+    ('Race', '8')
     """
     found: dict[str, str] = {}
     seen: dict[int, Any] = {}  # holds on to the objects, whose numbers are then theirs alone
@@ -56,18 +65,41 @@ def differing(one: Mapping[str, str], other: Mapping[str, str]) -> str:
 
 
 def _search(value: Any, name: str, found: dict[str, str], seen: dict[int, Any], depth: int = 0) -> None:
-    if isinstance(value, NUMBERS):
-        if name.endswith("]"):
-            found[name] = repr(value)
+    if value is None or isinstance(value, NO_DATA):
         return
-    if isinstance(value, NO_DATA) or id(value) in seen or len(seen) > MOST_OBJECTS or depth > DEEPEST:
+    itself = _itself(value)
+    if itself is not None and name:
+        found[name] = itself
+    if _is_leaf(value) or id(value) in seen or len(seen) > MOST_OBJECTS or depth > DEEPEST:
         return
     seen[id(value)] = value
-    if hasattr(value, "__array__"):
-        found[name] = _digest(np.asarray(value))
-        return
     for part, within in _parts(value):
         _search(within, _joined(name, part), found, seen, depth + 1)
+
+
+def _is_leaf(value: Any) -> bool:
+    return isinstance(value, PLAIN) or hasattr(value, "__array__")
+
+
+def _itself(value: Any) -> str | None:
+    """Give the fingerprint of an object without its parts, if that says anything."""
+    if isinstance(value, (str, bytes)):
+        return repr(value) if len(value) <= LONGEST else None
+    if isinstance(value, PLAIN):
+        return repr(value.item() if isinstance(value, np.generic) else value)
+    if hasattr(value, "__array__"):
+        return _digest(np.asarray(value))
+    if isinstance(value, (Mapping, tuple, list, functools.partial, types.MethodType)):
+        return None
+    function = getattr(value, "py_func", value)
+    if not isinstance(function, types.FunctionType):
+        # A function that is not Python's has a name of its own.
+        return str(getattr(value, "__name__", type(value).__qualname__))
+    return function.__qualname__ if _is_ours(function) else CODE + code_print(function)
+
+
+def _is_ours(function: types.FunctionType) -> bool:
+    return (function.__module__ or "").partition(".")[0] == LIBRARY
 
 
 def _joined(name: str, part: str) -> str:
@@ -100,7 +132,8 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, (tuple, list)):
         yield from ((f"[{place}]", within) for place, within in enumerate(value))
     elif is_dataclass(value):
-        yield from ((item.name, getattr(value, item.name)) for item in fields(value) if item.init)
+        given = {item.name: getattr(value, item.name) for item in fields(value) if item.init}
+        yield from _lasting(given, _counting(value))
     elif isinstance(value, functools.partial):
         yield from (("", value.func), ("", value.args), ("", value.keywords))
     elif isinstance(value, types.MethodType):
@@ -113,29 +146,50 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the attributes of an object that it was given, not those that it keeps for later."""
-    for name, within in getattr(value, "__dict__", {}).items():
-        if not isinstance(inspect.getattr_static(type(value), name, None), functools.cached_property):
+    given = {
+        name: within
+        for name, within in getattr(value, "__dict__", {}).items()
+        if not isinstance(inspect.getattr_static(type(value), name, None), functools.cached_property)
+    }
+    yield from _lasting(given, _counting(value) if given else set())
+
+
+def _counting(value: Any) -> set[str]:
+    """Give the attributes that an object sets while it is used."""
+    kind: Any = type(value)
+    return set_by_methods(kind)
+
+
+def _lasting(variables: Mapping[str, Any], counting: set[str]) -> Iterator[tuple[str, Any]]:
+    """Yield variables but for the numbers and texts among them whose names are set again and again."""
+    for name, within in variables.items():
+        if not (name in counting and isinstance(within, PLAIN)):
             yield name, within
 
 
 def _at_hand(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     """Yield the variables of a function that are not its own, and its defaults."""
+    counting = set_by(function.__code__, SETS_VARIABLE)
+    yield from _lasting(dict((*_global(function), *_around(function))), counting)
+    defaults = inspect.signature(function).parameters.values()
+    yield from ((given.name, given.default) for given in defaults if given.default is not given.empty)
+
+
+def _around(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """Yield the variables of the functions around a function that it uses."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with contextlib.suppress(ValueError):  # not set yet
             yield name, cell.cell_contents
-    defaults = inspect.signature(function).parameters.values()
-    yield from ((given.name, given.default) for given in defaults if given.default is not given.empty)
-    if function.__module__.partition(".")[0] == LIBRARY:
+
+
+def _global(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """Yield the global variables that a function uses, if it is not one of the library's."""
+    if _is_ours(function):
         return
-    for name in sorted(_names(function.__code__) & function.__globals__.keys()):
+    used = {name for code in codes(function.__code__) for name in code.co_names}
+    for name in sorted(used & function.__globals__.keys()):
         within = function.__globals__[name]
         module = getattr(getattr(within, "py_func", within), "__module__", None)
         # A function from elsewhere brings its own module along: a library.
-        if module in (None, function.__module__) or not callable(within):
+        if not name.startswith("__") and (module in (None, function.__module__) or not callable(within)):
             yield name, within
-
-
-def _names(code: types.CodeType) -> set[str]:
-    """Give the global names that code may use, also that of functions within it."""
-    inner = (const for const in code.co_consts if isinstance(const, types.CodeType))
-    return set(code.co_names).union(*map(_names, inner))

@@ -67,9 +67,11 @@ def run(
         only if draws come by the ten megabytes a second: each is written once), and at least
         every five minutes. If it exists, the run goes on from there: called with the same
         arguments (`rng` made anew from its seed), a run that was killed gives bit for bit what it
-        would have given. A larger `steps` makes a run longer. The arrays that a kernel owns must be
-        those of the run before: they are compared where they can be seen (in fields, and among the
-        variables that functions use), large ones in 65,536 of their entries.
+        would have given. A larger `steps` makes a run longer. What a kernel owns must be that
+        of the run before: arrays, numbers and functions are compared where they can be seen (in
+        fields, and among the variables that functions use), large arrays in 65,536 of their entries,
+        functions by their compiled code: another version of Python is refused if there are any of
+        your own. Methods of your own classes are not compared, nor numbers that these set.
     warmup : int
         Steps made before, of which nothing is kept.
     thin : int
@@ -125,7 +127,7 @@ def run(
         checked_count(warmup, "warmup", least=0),
         checked_count(thin, "thin"),
     )
-    states = _starts(state, checked_count(chains, "chains"))
+    states = _starts(kernel, state, checked_count(chains, "chains"))
     layout = Layout(Draw(states[0], NOTHING))
     columns = layout.columns(chains, plan.kept(plan.total))
     team = [
@@ -148,7 +150,7 @@ def _trace(kernel: Kernel[State], team: list[Chain], layout: Layout, columns: li
     return Trace(kernel, draws.state, draws.info, [chain.state for chain in team], interrupted, plan.thin)
 
 
-def _starts(state: Any, chains: int) -> list[Any]:
+def _starts(kernel: Kernel[Any], state: Any, chains: int) -> list[Any]:
     states = state if isinstance(state, list) else [state] * chains
     if len(states) != chains:
         raise ShapeMismatch(f"{len(states)} initial states for chains={chains}; give one for each chain")
@@ -158,8 +160,10 @@ def _starts(state: Any, chains: int) -> list[Any]:
                 f"the state is a {type(start).__name__}; give a named tuple, for example "
                 "gumbelrace.Position(x) or gumbelrace.Labels(labels), or a list of them"
             )
-        Layout(states[0]).values(start)
-    return states
+    starts = [kernel.started(start) for start in states]
+    for start in starts:
+        Layout(starts[0]).values(start)
+    return starts
 
 
 def checked_tag(tag: Any) -> str | None:

@@ -127,10 +127,11 @@ class Chain:
         return draw
 
     def _keep_all(self, block: Block[Any], count: int) -> None:
-        first = self.done - self.plan.warmup
+        first, last = self.done - self.plan.warmup, self._draw(block, count - 1)
+        self.layout.values(last)  # all states of a block have the dtypes of one
         for column, values in zip(self.columns, flat(block), strict=True):
             column[first : first + count] = values
-        self.state = self._draw(block, count - 1).state
+        self.state = last.state
         self.tally = added(self.tally, Info(*map(np.sum, block.info)))
         self.done += count
 

@@ -81,6 +81,10 @@ class Kernel(ABC, Generic[State]):
     def step(self, rng: np.random.Generator, state: State) -> tuple[State, Info]:
         """Make one step from `state`."""
 
+    def started(self, state: State) -> State:
+        """Give a start the dtypes that the states of a chain have: all of them must agree with it."""
+        return state
+
     def steps(self, rng: np.random.Generator, state: State, count: int) -> Block[State] | None:
         """Make `count` steps from `state` in one compiled call; None if the kernel cannot.
 

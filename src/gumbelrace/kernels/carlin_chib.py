@@ -27,6 +27,7 @@ from gumbelrace.kernels.checks import (
     check_part,
     check_state,
     check_target,
+    real_fields,
 )
 from gumbelrace.kernels.compiled_choice import CompiledChoice, can_compile
 from gumbelrace.kernels.guard import guarded
@@ -218,6 +219,12 @@ class CarlinChib(Kernel[ModelChoice]):
         """Give a state with parameters drawn from the pseudopriors and equal weights."""
         parameters = tuple(candidate.pseudoprior.sample(rng) for candidate in self.models)
         return ModelChoice(model, parameters, np.zeros(len(self.models)))
+
+    def started(self, state: ModelChoice) -> ModelChoice:
+        """Give parameters and weights in double precision."""
+        self._check(state)
+        started: ModelChoice = real_fields(state, "parameters", "log_weights")
+        return started
 
     def step(self, rng: np.random.Generator, state: ModelChoice) -> tuple[ModelChoice, Info]:
         """Update the current model's parameter, draw the others' anew, and draw the model."""

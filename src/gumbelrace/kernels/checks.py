@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument
+from gumbelrace.population.arrays import floats
 from gumbelrace.population.pairs import Pairs
 from gumbelrace.population.trial import Call, check_result, try_out
 from gumbelrace.solvers.base import checked_solver
@@ -75,3 +76,18 @@ def check_state(state: Any, kind: type[tuple[Any, ...]]) -> None:
     if not all(hasattr(state, name) for name in getattr(kind, "_fields", ())):
         example = f"gumbelrace.{kind.__name__}(...)"
         raise InvalidArgument(f"the state is a {type(state).__name__}; write {example}")
+
+
+def real_fields(state: Any, *names: str) -> Any:
+    """Return a state whose fields of these names are in double precision, where they are real numbers."""
+    return state._replace(**{name: _doubled(getattr(state, name), name) for name in names})
+
+
+def _doubled(value: Any, name: str) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_doubled(within, name) for within in value)
+    if isinstance(value, Real):
+        return float(floats(value, name))
+    # Anything else is refused where it is used.
+    is_real = isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
+    return floats(value, name) if is_real else value

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.errors import FactorFailed, InvalidArgument
 from gumbelrace.kernels.base import Info, Kernel
-from gumbelrace.kernels.checks import check_function, check_state, check_target
+from gumbelrace.kernels.checks import check_function, check_state, check_target, real_fields
 from gumbelrace.kernels.proposals import checked_scale, stretched
 from gumbelrace.kernels.target import (
     Decisions,
@@ -131,6 +131,12 @@ class Langevin(Kernel[LangevinState]):
             raise InvalidArgument(f"batch is {self.batch}; there are only {self.size} rows")
         if not 0.0 < self.target_acceptance < 1.0:
             raise InvalidArgument(f"target_acceptance is {self.target_acceptance}; it must lie in (0, 1)")
+
+    def started(self, state: LangevinState) -> LangevinState:
+        """Give a state in double precision."""
+        check_state(state, LangevinState)
+        started: LangevinState = real_fields(state, "position", "log_step", "average")
+        return started
 
     def step(self, rng: np.random.Generator, state: LangevinState) -> tuple[LangevinState, Info]:
         """Propose along a batch's gradient, go there or stay, and adapt the step size."""

@@ -9,7 +9,7 @@ import numpy as np
 from gumbelrace.errors import ShapeMismatch
 from gumbelrace.jit import check_generator
 from gumbelrace.kernels.base import Block, Info, Kernel
-from gumbelrace.kernels.checks import check_part, check_state, check_target
+from gumbelrace.kernels.checks import check_part, check_state, check_target, real_fields
 from gumbelrace.kernels.compiled_walk import CompiledWalk, can_compile
 from gumbelrace.kernels.proposals import Proposal, RandomWalk, stretched
 from gumbelrace.kernels.target import (
@@ -80,6 +80,12 @@ class Metropolis(Kernel[Position]):
     def __post_init__(self) -> None:
         check_target(self.likelihood, self.log_prior, self.solver)
         check_part(self.proposal, "proposal", "propose", "gumbelrace.RandomWalk(scale)")
+
+    def started(self, state: Position) -> Position:
+        """Give a position in double precision."""
+        check_state(state, Position)
+        started: Position = real_fields(state, "position")
+        return started
 
     def step(self, rng: np.random.Generator, state: Position) -> tuple[Position, Info]:
         """Propose a point, and go there or stay."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gumbelrace.kernels.base import Info, Kernel
-from gumbelrace.kernels.checks import check_part, check_state, check_target
+from gumbelrace.kernels.checks import check_part, check_state, check_target, real_fields
 from gumbelrace.kernels.proposals import checked_scale, stretched
 from gumbelrace.kernels.target import (
     Decisions,
@@ -120,6 +120,12 @@ class Slice(Kernel[Position]):
         checked_count(self.max_steps_out, "max_steps_out", least=0)
         check_target(self.likelihood, self.log_prior, self.solver)
         check_part(self.directions, "directions", "choose", "gumbelrace.RandomDirection()")
+
+    def started(self, state: Position) -> Position:
+        """Give a position in double precision."""
+        check_state(state, Position)
+        started: Position = real_fields(state, "position")
+        return started
 
     def step(self, rng: np.random.Generator, state: Position) -> tuple[Position, Info]:
         """Move along each line once."""

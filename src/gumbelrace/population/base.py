@@ -218,7 +218,7 @@ class Population(ABC):
     @property
     def owned(self) -> dict[str, Any]:
         """What the rewards follow from, in whatever order rows are read; checkpoints compare it."""
-        return {}
+        return {"arms": self.arms, "sizes": self.sizes}
 
     @abstractmethod
     def _entry(self) -> tuple[int, int]:

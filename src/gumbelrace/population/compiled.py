@@ -103,8 +103,9 @@ class Compiled(SharedPopulation):
 
     @property
     def owned(self) -> dict[str, Any]:
-        """The function and its data."""
-        return {"log_factor": self._log_factor, "data": self._data}
+        """The function, its data and range."""
+        own = {"log_factor": self._log_factor, "data": self._data, "reward_range": self._range}
+        return super().owned | own
 
     def minus(self, control: ControlVariate) -> "Compiled":
         """Return the residuals, with the same sums. See `Population.minus`."""

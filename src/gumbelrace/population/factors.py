@@ -94,8 +94,8 @@ class Factors(SharedPopulation):
 
     @property
     def owned(self) -> dict[str, Any]:
-        """The function."""
-        return {"log_factors": self._log_factors}
+        """The function and its range."""
+        return super().owned | {"log_factors": self._log_factors, "reward_range": self._range}
 
     def minus(self, control: ControlVariate) -> "Factors":
         """Return the residuals, with the same sums. See `Population.minus`."""

@@ -72,8 +72,8 @@ class Independent(Population):
 
     @property
     def owned(self) -> dict[str, Any]:
-        """The function, and the arms' numbers of rewards."""
-        return {"log_factors": self._log_factors, "sizes": self.sizes}
+        """The function, its range, and the arms' numbers of rewards."""
+        return super().owned | {"log_factors": self._log_factors, "reward_range": self._range}
 
     def _entry(self) -> tuple[int, int]:
         return self._callback.address, 0

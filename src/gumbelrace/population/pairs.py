@@ -100,8 +100,9 @@ class Pairs:
 
     @property
     def owned(self) -> dict[str, Any]:
-        """The function and its data."""
-        return {"log_factor": self._log_factor, "data": self._data}
+        """The function, its data and range."""
+        own = {"log_factor": self._log_factor, "data": self._data, "reward_range": self.reward_range}
+        return {"size": self.size, **own}
 
     @property
     def largest(self) -> float:
