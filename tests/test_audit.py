@@ -1,5 +1,7 @@
 """The audit: errors counted exactly, the Clopper-Pearson interval, and a bad solver caught."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -156,6 +158,43 @@ def test_errors_are_seen_beside_large_offsets():
         for log_prior in (None, prior)
     )
     assert plain.errors == large.errors > 0
+
+
+class Recorded(Stubborn):
+    """Remembers what a race was asked, and what it found."""
+
+    def best_each(self, population, offsets, rng):
+        self.offsets, found = offsets.copy(), gr.Race().best_each(population, offsets, rng)
+        self.found = found.arms
+        return found
+
+
+def rare(large, size=20_000):
+    """Make an arm with rare good rows beside a constant one, and effects of the rows that both share."""
+    rng = np.random.default_rng(11)
+    column = np.zeros(size)
+    column[rng.choice(size, 60, replace=False)] = 1.0
+    rewards = np.stack([0.7 * (column - column.mean()), np.zeros(size), np.zeros(size)], axis=1)
+    return rewards + large * rng.normal(size=(size, 1))
+
+
+def reader_of(rewards):
+    """Serve rewards by a function; arm 0 is the first reference, and is impossible in the last row."""
+    rewards = np.concatenate([rewards[:, :1], rewards], axis=1)
+    rewards[-1, 0] = -np.inf
+    return gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], *rewards.shape)
+
+
+@pytest.mark.parametrize(("make", "first"), [(gr.table, 0), (reader_of, 1)])
+@pytest.mark.parametrize("large", [1e7, 1e8])
+def test_errors_are_seen_beside_large_rows_that_arms_share(make, first, large):
+    """Of the same draws, `math.fsum` finds as many wrong (it does not round on the way)."""
+    rewards, solver = rare(large), Recorded()
+    report = gr.audit(make(rewards), solver, draws=500, rng=seeded(12))
+    sums = [math.fsum([*column, *-rewards[:, 2]]) for column in rewards.T]
+    values = solver.offsets[:, first:] + sums
+    assert report.errors == (values.argmax(axis=1) + first != solver.found).sum() > 10
+    assert report.impossible == (solver.found < first).sum()
 
 
 def test_reshuffling_does_not_change_the_exact_answer():

@@ -18,7 +18,7 @@ class ShapeMismatch(GumbelraceError, ValueError):
 
 
 class InvalidReward(GumbelraceError, ValueError):
-    """A reward is NaN or +inf; the message names its row and arm."""
+    """A reward is NaN, +inf or too large to be squared; the message names its row and arm."""
 
 
 class RewardOutOfRange(GumbelraceError, ValueError):

@@ -165,8 +165,17 @@ def test_range_given_for_a_memory_map_is_checked_on_what_is_read(tmp_path, shuff
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("bad", "dtype"),
+    [
+        (np.nan, np.float64),
+        (np.nan, np.float32),
+        (np.inf, np.float64),
+        (np.inf, np.float32),
+        (1e151, np.float64),
+        (-1e151, np.float64),
+    ],
+)
 def test_bad_reward_is_named(tmp_path, size, bad, dtype):
     rewards = seeded(11).normal(size=(size, 3)).astype(dtype)
     row = size - 7

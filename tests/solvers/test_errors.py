@@ -3,7 +3,7 @@
 import numba
 import numpy as np
 import pytest
-from tests.common import EVERY_SOLVER, SOLVERS, seeded
+from tests.common import EVERY_SOLVER, ONE_OF_EACH, SOLVERS, seeded
 
 import gumbelrace as gr
 from gumbelrace.errors import (
@@ -214,6 +214,8 @@ def test_compiled_factor_fails_and_works_again(solver, monkeypatch):
     [
         (np.nan, InvalidReward),
         (np.inf, InvalidReward),
+        (1e151, InvalidReward),
+        (-1e151, InvalidReward),
         (1.5, RewardOutOfRange),
         (-np.inf, RewardOutOfRange),
     ],
@@ -227,6 +229,28 @@ def test_bad_reward_is_named_and_repaired(solver, bad, error):
         solver.best(population, None, seeded(2))
     rewards[123, 1] = TIED[123, 1]
     assert solver.best(population, None, seeded(2)) == expected
+
+
+@pytest.mark.parametrize("bad", [1e300, -1e300])
+def test_rewards_whose_squares_overflow_are_refused(bad):
+    rewards = TIED.copy()
+    rewards[123, 1] = bad
+    declared = [None, [5]]  # nothing is known of the range, or only that other rows are finite
+    for population in [
+        gr.factors(lambda i, a: rewards[np.ix_(i, a)], 200, 2, impossible=d) for d in declared
+    ]:
+        with pytest.raises(InvalidReward, match=r"row 123, arm 1 .* beyond 1e\+150; rescale"):
+            gr.Exact().best(population, None, seeded())
+    with pytest.raises(InvalidReward, match=r"row 123, arm 1 .*rescale"):
+        gr.factors(lambda i, a: rewards[np.ix_(i, a)], 200, 2, impossible=[123])
+    with pytest.raises(InvalidArgument, match="rescale"):
+        factors(rewards, (min(bad, 0.0), max(bad, 1.0)))
+
+
+@EVERY_SOLVER
+def test_the_largest_rewards_are_raced(solver):
+    rewards = 1e150 * np.tile([[0.9], [1.0], [0.8]], (100, 1)) * [[-1.0, 1.0]]
+    assert solver.best(gr.table(rewards), None, seeded()).arm == 1
 
 
 def test_generator_is_free_after_an_error():
@@ -326,7 +350,14 @@ def test_ties_are_seen_when_all_is_read(solver):
 
 
 def test_ties_of_constant_columns_and_of_arms_with_rows_of_their_own():
-    assert gr.best(np.ones((50, 2)), rng=seeded()).tied
+    for solver in ONE_OF_EACH:
+        for columns, tied in [
+            ([0.3, 0.3, 0.1], True),
+            ([0.0, 0.0, 0.0], True),
+            ([0.3, 0.3 + 1e-9, 0.1], False),
+        ]:
+            found = solver.best(gr.table(np.tile(columns, (500, 1))), None, seeded())
+            assert (found.tied, columns[found.arm]) == (tied, max(columns))
     for sizes, tied in [([40, 20], True), ([40, 21], False)]:
         own = gr.independent(lambda index, arm: np.full(len(index), 1.0 + arm), sizes)
         assert gr.Exact().best(own, None, seeded()).tied == tied

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument, InvalidReward, RewardOutOfRange
-from gumbelrace.population.base import LARGEST_REWARD
+from gumbelrace.population.arrays import LARGEST_REWARD
 
 
 class Allowed(NamedTuple):
@@ -29,9 +29,10 @@ class Allowed(NamedTuple):
 
     def _refuse(self, number: Any, place: str) -> None:
         infinite = np.inf if self.high < np.inf else -np.inf
-        if np.isnan(number) or number == infinite:
+        if np.isnan(number) or number == infinite or not self.given:
             raise InvalidReward(
-                f"{place} is {number}; replace it by a number, or leave the column or the row out"
+                f"{place} is {number}; replace it by a number of at most {LARGEST_REWARD:g}, "
+                "or leave the column or the row out"
             )
         raise RewardOutOfRange(
             f"{place} is {number}, outside the range {self.low:g} to {self.high:g}; widen --range"

@@ -23,6 +23,7 @@ from gumbelrace.kernels.graph_layout import Layout
 from gumbelrace.kernels.graph_sweep import Table
 from gumbelrace.keyed import FEWEST
 from gumbelrace.packed import pack, unpack
+from gumbelrace.population.arrays import NO_REWARD
 from gumbelrace.population.base import (
     ARM,
     CODE,
@@ -183,5 +184,5 @@ def raise_fault(desk: Desk, source: Source, layout: Layout) -> None:
             f"{pair}, or one soon after it, raised an exception; its own message is on standard error"
         )
     if code == NOT_A_REWARD:
-        raise InvalidReward(f"{pair} is NaN or +inf; it must be finite, or -inf for an impossible label")
+        raise InvalidReward(f"{pair} {NO_REWARD}; rescale it; -inf means an impossible label")
     raise RewardOutOfRange(f"{pair} lies outside the potential's bounds; widen them or mend the factor")

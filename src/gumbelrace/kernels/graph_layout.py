@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import kernel, part
-from gumbelrace.population.arrays import check_unmasked
-from gumbelrace.population.base import LARGEST_REWARD, Floats
+from gumbelrace.population.arrays import LARGEST_REWARD, check_unmasked
+from gumbelrace.population.base import Floats
 from gumbelrace.shuffle import LARGEST
 
 # Rows of the head before it is first looked at; each look doubles them.

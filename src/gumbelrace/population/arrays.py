@@ -11,6 +11,9 @@ Floats = NDArray[np.float64]
 
 # Double precision holds every whole number up to this one.
 LARGEST_WHOLE = 2**53
+# Larger rewards would overflow where they are squared and added up.
+LARGEST_REWARD = 1e150
+NO_REWARD = f"is NaN, +inf or beyond {LARGEST_REWARD:g}"
 
 
 def real_array(given: Any, name: str) -> NDArray[Any]:
@@ -50,6 +53,18 @@ def floats(given: Any, name: str) -> Floats:
     if would_round(array):
         raise InvalidArgument(f"{name} has {ROUNDED}")
     return np.asarray(array, np.float64)
+
+
+def no_rewards(array: Floats) -> NDArray[np.bool_]:
+    """Say which entries are no rewards: finite numbers are, up to the largest, and -inf is.
+
+    Examples
+    --------
+    >>> no_rewards(np.array([1.0, -np.inf, np.inf, np.nan, -1e200])).tolist()
+    [False, False, True, True, True]
+    """
+    bad: NDArray[np.bool_] = ~((np.abs(array) <= LARGEST_REWARD) | np.isneginf(array))
+    return bad
 
 
 def check_unmasked(given: Any, name: str) -> None:

@@ -17,7 +17,7 @@ from gumbelrace.errors import (
     ShapeMismatch,
 )
 from gumbelrace.jit import call_reader, part
-from gumbelrace.population.arrays import floats
+from gumbelrace.population.arrays import LARGEST_REWARD, NO_REWARD, floats, no_rewards
 from gumbelrace.population.control import ControlVariate, Known, checked_impossible, nothing_known
 from gumbelrace.shuffle import Rows, SeparateRows, Streams
 
@@ -27,9 +27,6 @@ Range = tuple[Floats, Floats]
 # Entries of Source.fault, and the codes of its first one
 CODE, ROW, ARM = 0, 1, 2
 FINE, FAILED, NOT_A_REWARD, OUT_OF_RANGE, IMPOSSIBLE = 0, 1, 2, 3, 4
-
-# Without a range, every reward up to the largest finite one is allowed, and so is -inf.
-LARGEST_REWARD = float(np.finfo(np.float64).max)
 
 
 class Source(NamedTuple):
@@ -90,11 +87,13 @@ def _verify(
 ) -> bool:
     for a in range(n_arms):
         arm, allowed, impossible = np.uint64(arms[a]), 0, 0
-        low, high = source.low[arm], source.high[arm]
+        low, high = max(source.low[arm], -LARGEST_REWARD), source.high[arm]
         # Counting runs in vector registers; looking for the culprit need not be fast.
         for i in range(np.uint64(column), np.uint64(column + n_rows)):
             allowed += (out[arm, i] >= low) & (out[arm, i] <= high)
             impossible += out[arm, i] == -np.inf
+        if source.low[arm] == -np.inf:
+            allowed += impossible
         if allowed < n_rows:
             return _blame(source, rows, n_rows, arms[a], out, column)
         source.ruled_out[arm] |= impossible > 0
@@ -108,8 +107,8 @@ def _blame(
     """Note the first reward of an arm that is not allowed."""
     for i in range(n_rows):
         reward = out[arm, column + i]
-        if not (source.low[arm] <= reward <= source.high[arm]):
-            valid = reward < np.inf  # neither NaN nor +inf
+        valid = abs(reward) <= LARGEST_REWARD or reward == -np.inf
+        if not valid or not (source.low[arm] <= reward <= source.high[arm]):
             source.fault[CODE] = OUT_OF_RANGE if valid else NOT_A_REWARD
             source.fault[ROW], source.fault[ARM] = rows[i], arm
             return False
@@ -281,8 +280,8 @@ class Population(ABC):
             )
         if code == NOT_A_REWARD:
             raise InvalidReward(
-                f"the reward of row {row}, arm {arm} is NaN or +inf; "
-                "a log factor must be finite, or -inf for an impossible arm"
+                f"the reward of row {row}, arm {arm} {NO_REWARD}; "
+                "rescale it or mend the factor; -inf means an impossible arm"
             )
         if self._finite and low[arm] == -LARGEST_REWARD:
             raise RewardOutOfRange(
@@ -341,12 +340,13 @@ def checked_range(reward_range: tuple[ArrayLike, ArrayLike] | None, arms: int) -
         raise ShapeMismatch(
             f"reward_range must be (low, high), each a number or an array of length {arms}"
         ) from error
-    bad = ~((low <= high) & (high < np.inf))
+    bad = ~(low <= high) | np.isinf(high) | no_rewards(low) | no_rewards(high)
     if bad.any():
         arm = int(np.argmax(bad))
         raise InvalidArgument(
             f"reward_range of arm {arm} is [{low[arm]}, {high[arm]}]; "
-            "low must not exceed high, and high must be finite"
+            "low must not exceed high, high must be finite, and what is finite must not be beyond "
+            f"{LARGEST_REWARD:g}; rescale larger rewards"
         )
     return low, high
 

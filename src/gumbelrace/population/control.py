@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.errors import InvalidArgument, InvalidReward, ShapeMismatch
 from gumbelrace.jit import part, users
-from gumbelrace.population.arrays import floats
+from gumbelrace.population.arrays import NO_REWARD, floats, no_rewards
 from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, try_out
 from gumbelrace.shuffle import Rows
 
@@ -179,12 +179,12 @@ def known(control: ControlVariate, rewards_of: Callable[[Indices], Floats]) -> K
             f"log_factors gave an array of shape {rewards.shape} for {len(control.always.rows)} rows "
             f"and {len(control.sums)} arms"
         )
-    bad = np.isnan(rewards) | np.isposinf(rewards)
+    bad = no_rewards(rewards)
     if bad.any():
         k, arm = np.argwhere(bad)[0]
         raise InvalidReward(
-            f"the reward of row {control.always.rows[k]}, arm {arm} is NaN or +inf; "
-            "a log factor must be finite, or -inf for an impossible arm"
+            f"the reward of row {control.always.rows[k]}, arm {arm} {NO_REWARD}; "
+            "rescale it or mend the factor; -inf means an impossible arm"
         )
     return Known(control.sums + rewards.sum(axis=0), rewards.size, control.finite)
 

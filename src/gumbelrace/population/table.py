@@ -13,7 +13,14 @@ from gumbelrace import table_orders
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import FAST, READER, beside
 from gumbelrace.packed import pack, unpack
-from gumbelrace.population.arrays import LARGEST_WHOLE, ROUNDED, real_array, would_round
+from gumbelrace.population.arrays import (
+    LARGEST_REWARD,
+    LARGEST_WHOLE,
+    ROUNDED,
+    no_rewards,
+    real_array,
+    would_round,
+)
 from gumbelrace.population.base import (
     NOT_A_REWARD,
     OUT_OF_RANGE,
@@ -104,12 +111,12 @@ class _Array(SharedPopulation):
             part = self._rewards[:, first : first + PASS_ROWS]
             if would_round(part):
                 raise InvalidArgument(f"rewards has {ROUNDED}")
-            highest = part.max(axis=1)
-            if not (highest < np.inf).all():
-                arm = int(np.argmax(~(highest < np.inf)))
-                row = first + int(np.argmax(~(part[arm] < np.inf)))
-                self._raise(NOT_A_REWARD, row, arm, low, high)
-            np.minimum(low, part.min(axis=1), out=low)
+            lowest, highest = (np.asarray(f(part, axis=1), np.float64) for f in (np.min, np.max))
+            for arm in np.flatnonzero(~((lowest >= -LARGEST_REWARD) & (highest <= LARGEST_REWARD))):
+                bad = no_rewards(np.asarray(part[arm], np.float64))
+                if bad.any():  # not only -inf
+                    self._raise(NOT_A_REWARD, first + int(np.argmax(bad)), int(arm), low, high)
+            np.minimum(low, lowest, out=low)
             np.maximum(high, highest, out=high)
         return low, high
 

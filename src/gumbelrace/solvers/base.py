@@ -38,7 +38,8 @@ class Outcome:
     exhausted : bool
         Whether every reward of the arms still in the race was read: then the answer is exact among them.
     tied : bool
-        Whether another arm has the same sum, up to rounding. Seen only if `exhausted`.
+        Whether another arm has the same sum, up to rounding. Seen only if `exhausted`, or if all rewards
+        of an arm are known to be the same.
     """
 
     arm: int

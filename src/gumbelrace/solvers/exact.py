@@ -7,15 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.jit import Bits, bits_of, kernel, maker
-from gumbelrace.population.base import Floats, Population, SharedPopulation, Source
-from gumbelrace.shuffle import Stream, Streams, rewind_all
+from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Population, SharedPopulation, Source
+from gumbelrace.shuffle import Streams, rewind_all
 from gumbelrace.solvers import rules, separate
 from gumbelrace.solvers.base import Promise, Solver
+from gumbelrace.solvers.differences import add_up_differences, new_differences
 from gumbelrace.solvers.field import ALIVE, Field, admit, new_field, reset
 from gumbelrace.solvers.own import Own, enter_own
-from gumbelrace.solvers.reading import FEW_ADDITIONS, ROUNDING, Sample, new_block, new_rows
+from gumbelrace.solvers.reading import FEW_ADDITIONS, ROUNDING, Sample
 from gumbelrace.solvers.rules import implements
-from gumbelrace.solvers.scanning import scan
 
 
 class Scan(NamedTuple):
@@ -112,18 +112,21 @@ def _raced_totals(population: Population) -> tuple[Floats, Floats, float]:
         with population.streams() as streams, population.source() as source:
             rng = np.random.default_rng(0)  # the order of the rows does not matter to their sum
             return _totals_separate(Scan(), source, streams, bits_of(rng), population.sizes)
-    with population.rows.stream() as stream, population.source() as source:
-        return _totals_shared(source, stream, population.size)
+    with population.source() as source:
+        return _totals_shared(source, population.size)
 
 
 @kernel
-def _totals_shared(source: Source, stream: Stream, size: int) -> tuple[Floats, Floats, float]:
-    field = new_field(source.arms, True)
+def _totals_shared(source: Source, size: int) -> tuple[Floats, Floats, float]:
+    field, differences = new_field(source.arms), new_differences(source)
     reset(field, source, np.zeros(source.arms))
     admit(field, source)
-    rows, block = new_rows(source), new_block(source, source.chunk)
-    scan(source, stream, size, field, rows, block, 0)
-    return _only_alive(field), field.bulk, size * field.shift[0]
+    add_up_differences(differences, field, source, size)
+    if source.fault[CODE] == FINE and field.tally[ALIVE] == 0:
+        source.fault[CODE] = IMPOSSIBLE
+    for a in range(field.tally[ALIVE]):
+        field.sums[field.arms[a]] += field.lost[field.arms[a]]
+    return _only_alive(field), differences.sizes, differences.shared[0]
 
 
 @kernel

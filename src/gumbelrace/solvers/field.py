@@ -26,11 +26,10 @@ class Field(NamedTuple):
     need: Floats  # rows expected until an arm is dropped
     shift: Floats  # what all rewards are reduced by; NaN before the first are read
     podium: Floats  # values of the leader and the runner-up
-    bulk: Floats  # of each arm, the sum of its rewards without their sign; empty if nobody asks
 
 
 @maker
-def new_field(arms: int, weighed: bool = False) -> Field:
+def new_field(arms: int) -> Field:
     """Make room for the arms of a draw."""
     return Field(
         np.zeros(7, np.int64),
@@ -44,7 +43,6 @@ def new_field(arms: int, weighed: bool = False) -> Field:
         np.empty(arms),
         np.zeros(1),
         np.zeros(2),
-        np.zeros(arms if weighed else 0),
     )
 
 

@@ -63,13 +63,14 @@ def solve_lil(
 ) -> None:
     """Find the best arm once for each row of `offsets`."""
     pulls = new_pulls(source.arms, min(sizes.max() + 1, REMEMBERED))
+    constant = scale == 0.0  # one reward of an arm tells its sum
     for draw in range(len(offsets)):
         arms = enter(pulls, source, offsets[draw])
         total, pulled = 0, 0
         while arms > 1:
             arm = pulls.heap[0]
             taken = pulls.taken[arm]
-            if pulled == arms and decided(pulls, lil, arm, taken, sizes[arm], total):
+            if pulled == arms and (constant or decided(pulls, lil, arm, taken, sizes[arm], total)):
                 break
             if taken < sizes[arm] and not pull(pulls, source, streams, bits, arm, sizes[arm]):
                 return
@@ -84,17 +85,18 @@ def solve_lil(
         results.arms[draw], results.evaluations[draw] = arm, total
         results.looks[draw] = total
         results.exhausted[draw] = arms > 1 and pulls.taken[arm] == sizes[arm]
-        results.tied[draw] = results.exhausted[draw] and has_equal(pulls, sizes, arms)
+        known = constant or results.exhausted[draw]
+        results.tied[draw] = known and has_equal(pulls, sizes, arms, constant)
         rewind_all(streams)
 
 
 @part
-def has_equal(pulls: Pulls, sizes: NDArray[np.int64], arms: int) -> bool:
-    """Whether an arm just below the top of the heap was read to its end, and has the same sum."""
+def has_equal(pulls: Pulls, sizes: NDArray[np.int64], arms: int, constant: bool) -> bool:
+    """Whether the sum of an arm just below the top of the heap is known, and is the same."""
     for at in range(1, min(3, arms)):
         arm = pulls.heap[at]
         equal = is_tie(pulls.highest[pulls.heap[0]], pulls.highest[arm])
-        if equal and pulls.taken[arm] == sizes[arm]:
+        if equal and (constant or pulls.taken[arm] == sizes[arm]):
             return True
     return False
 
@@ -173,7 +175,8 @@ def update(pulls: Pulls, lil: Lil, scale: float, size: int, offset: float, arm: 
         pulls.highest[arm] = pulls.sums[arm] + offset
     else:
         mean = pulls.sums[arm] / taken
-        pulls.highest[arm] = size * mean + offset + remembered(pulls.radii, lil, scale, taken)
+        width = remembered(pulls.radii, lil, scale, taken) if scale > 0.0 else 0.0
+        pulls.highest[arm] = size * mean + offset + width
 
 
 @part

@@ -26,7 +26,7 @@ from gumbelrace.solvers.field import (
     line_up,
     rank,
 )
-from gumbelrace.solvers.reading import PIECE, total, total_size, typical
+from gumbelrace.solvers.reading import PIECE, total, typical
 
 # Projections from fewer rows than this share of the population are not trusted.
 TRUSTED_SHARE = 1 / 32
@@ -80,14 +80,6 @@ def scan(
 
 
 @part
-def add_piece(field: Field, rewards: Floats, arm: int, first: int, count: int) -> None:
-    """Add up a piece of an arm's rewards, and how large they are if somebody asks."""
-    add(field, arm, total(rewards, arm, first, count, field.shift[0]))
-    if len(field.bulk) > 0:
-        field.bulk[arm] += total_size(rewards, arm, first, count, field.shift[0])
-
-
-@part
 def set_shift(field: Field, rewards: Floats, count: int) -> None:
     """Choose from `count` columns of `rewards` what all rewards are reduced by, if no look has."""
     if np.isnan(field.shift[0]) and field.tally[ALIVE] > 0:
@@ -138,7 +130,7 @@ def scan_batch(source: Source, field: Field, bounds: NDArray[np.int64], filled: 
         for i in range(0, filled, 2):
             for first in range(bounds[i], bounds[i + 1], PIECE):
                 count = min(bounds[i + 1] - first, PIECE)
-                add_piece(field, source.direct, arm, first, count)
+                add(field, arm, total(source.direct, arm, first, count, field.shift[0]))
                 field.tally[EVALUATIONS] += count
 
 
@@ -166,5 +158,5 @@ def scan_rows(
             set_shift(field, block, count)
             for a in range(field.tally[ALIVE]):
                 arm = field.arms[a]
-                add_piece(field, block, arm, 0, count)
+                add(field, arm, total(block, arm, 0, count, field.shift[0]))
     forget_marks(stream, size)
