@@ -19,7 +19,6 @@ from gumbelrace.errors import InvalidReward
 from gumbelrace.population.arrays import ROUNDED, would_round
 from gumbelrace.population.base import Floats, Range
 from gumbelrace.population.factors import Factors
-from gumbelrace.population.table import IN_RANDOM_ORDER
 from gumbelrace.shuffle import Rows, block_length
 
 RUN_BYTES = 4096
@@ -104,16 +103,6 @@ class Runs(Factors):
         self.added_up = False
         super().__init__(self._sums, order, len(scores.names), self._bounds())
         self.rest = self._rest()
-
-    @property
-    def assumption(self) -> str | None:
-        """That the rows lie in random order, if they are read as if they did."""
-        return IN_RANDOM_ORDER if self.shares_order else None
-
-    @property
-    def shares_order(self) -> bool:
-        """Whether draws read blocks of rows in the order in which they lie in the file."""
-        return self.rows.block > 1
 
     def totals(self) -> Floats:
         """Add up every column, reading all of it."""

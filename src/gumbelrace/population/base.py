@@ -29,6 +29,9 @@ CODE, ROW, ARM = 0, 1, 2
 FINE, FAILED, NOT_A_REWARD, OUT_OF_RANGE, IMPOSSIBLE = 0, 1, 2, 3, 4
 
 
+IN_RANDOM_ORDER = "the rows lie in random order"
+
+
 class Source(NamedTuple):
     """What compiled code needs to read a population (it changes `fault` and `ruled_out`)."""
 
@@ -318,6 +321,16 @@ class SharedPopulation(Population):
         declared: Any = self.minus(control)
         declared._undeclared = self, rows
         return declared
+
+    @property
+    def assumption(self) -> str | None:
+        """That the rows lie in random order, if blocks of them are read."""
+        return IN_RANDOM_ORDER if self.shares_order else None
+
+    @property
+    def shares_order(self) -> bool:
+        """Whether blocks of rows are read. See `Population.shares_order`."""
+        return self.rows.block > 1
 
     def _separate_rows(self) -> SeparateRows:
         return SeparateRows(self.sizes, self.rows.block)

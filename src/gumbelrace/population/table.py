@@ -22,6 +22,7 @@ from gumbelrace.population.arrays import (
     would_round,
 )
 from gumbelrace.population.base import (
+    IN_RANDOM_ORDER,
     NOT_A_REWARD,
     OUT_OF_RANGE,
     Floats,
@@ -33,7 +34,6 @@ from gumbelrace.population.control import ControlVariate, Indices, check_fit, kn
 from gumbelrace.shuffle import Rows, block_length
 
 PASS_ROWS = 65_536
-IN_RANDOM_ORDER = "the rows lie in random order"
 # Held while a table's rows are shuffled, which happens once: one lock does for all tables.
 ORDERING = threading.Lock()
 READABLE = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"}
@@ -158,11 +158,6 @@ class Table(_Array):
         """That the rows lie in random order, if the caller said so and it matters."""
         return IN_RANDOM_ORDER if self.shares_order and self._taken_as_shuffled else None
 
-    @property
-    def shares_order(self) -> bool:
-        """Whether draws read blocks of rows that were shuffled once: all but small tables."""
-        return self.rows.block > 1
-
     def draw_order(self, rng: np.random.Generator | None) -> None:
         """Shuffle the rows, once. See `Population.draw_order`."""
         # Whoever reads asks for the order first: nobody reads rows that are being moved.
@@ -273,16 +268,6 @@ class MappedTable(_Array):
     def owned(self) -> dict[str, Any]:
         """The rewards in the file."""
         return {"rewards": self._rewards.T}
-
-    @property
-    def assumption(self) -> str | None:
-        """That the rows lie in random order, if the caller said so."""
-        return IN_RANDOM_ORDER if self.shares_order else None
-
-    @property
-    def shares_order(self) -> bool:
-        """Whether draws read blocks of rows, in the order in which they lie in the file."""
-        return self.rows.block > 1
 
     def reshuffled(self, rng: np.random.Generator) -> Self:
         """Return the population itself, unless draws share the order of the file, which stays as it is."""
