@@ -89,9 +89,9 @@ def take_permuted(
             places[np.uint64(filled) + i] = permuted(np.uint64(start) + i, words, width)
         start += missing
         kept = filled
-        for i in range(filled, filled + missing):
+        for i in range(np.uint64(filled), np.uint64(count)):
             place = places[i]
-            places[kept] = place
+            places[np.uint64(kept)] = place
             kept += place < size
         filled = kept
     return start

@@ -162,21 +162,9 @@ def next_run(stream: Stream, bits: Bits, most: int) -> tuple[int, int]:
 
 
 @part
-def open_run(stream: Stream) -> tuple[int, int]:
-    """Give what is left of the block that was opened last: its first row, and its last + 1."""
-    return stream.streams.cursor[0, NEXT], stream.streams.cursor[0, END]
-
-
-@part
 def rewind(stream: Stream) -> None:
     """Undo every swap: the stream is as new."""
     rewind_all(stream.streams)
-
-
-@part
-def block_count(stream: Stream) -> int:
-    """Count the blocks."""
-    return stream.streams.counts[0]
 
 
 @part
@@ -199,6 +187,10 @@ def mark_rows(stream: Stream, size: int, count: int, rows: NDArray[np.int64]) ->
 def mark_first(stream: Stream, size: int, count: int, blocks: NDArray[np.int64], n: int) -> int:
     """Note the first `count` rows of `n` blocks; return how many are left to note."""
     block = stream.streams.block
+    if block == 1:
+        for i in range(np.uint64(n)):
+            stream.seen[np.uint64(blocks[i])] = 1
+        return count - n
     for i in range(n):
         first = blocks[i] * block
         last = min(first + min(block, count), size)
@@ -212,19 +204,10 @@ def mark_first(stream: Stream, size: int, count: int, blocks: NDArray[np.int64],
 def unseen_rows(stream: Stream, first: int, last: int, rows: NDArray[np.int64]) -> int:
     """Put the rows of [first, last) that were not taken into `rows`; return how many."""
     count = 0
-    for row in range(first, last):
-        rows[count] = row
+    for row in range(np.uint64(first), np.uint64(last)):
+        rows[np.uint64(count)] = row
         count += 1 - stream.seen[row]
     return count
-
-
-@part
-def mark_blocks(stream: Stream) -> None:
-    """Note in `seen` every block taken so far, by its number."""
-    for k in range(stream.streams.cursor[0, TAKEN]):
-        block = block_at(stream.streams, 0, k)
-        if block < block_count(stream):
-            stream.seen[block] = 1
 
 
 @part
@@ -232,18 +215,6 @@ def forget_marks(stream: Stream, size: int) -> None:
     """Clear `seen` of all rows: whoever needs it reads them all anyway."""
     for i in range(size):
         stream.seen[i] = 0
-
-
-@part
-def unseen_run(stream: Stream, start: int) -> tuple[int, int]:
-    """Find the first run of unseen blocks from block `start` on: its first and last + 1."""
-    blocks, first = block_count(stream), start
-    while first < blocks and stream.seen[first]:
-        first += 1
-    last = first
-    while last < blocks and not stream.seen[last]:
-        last += 1
-    return first, last
 
 
 def new_streams(sizes: NDArray[np.int64], block: int = 1) -> Streams:

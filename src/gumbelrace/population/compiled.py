@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.jit import READER
+from gumbelrace.jit import READER, users
 from gumbelrace.packed import Packed, fetch_row, pack, unpack
 from gumbelrace.population.base import Floats, Range, SharedPopulation, checked_count, checked_range
 from gumbelrace.population.control import (
@@ -72,7 +72,7 @@ def compiled(
     checked_dispatcher(log_factor, "log_factor")
     data = checked_data(data, "(y, centers) or (y,)")
     size, arms = checked_count(size, "size"), checked_count(arms, "arms")
-    try_out(Call(log_factor, FORM, {"n": size - 1, "arm": arms - 1}, data))
+    try_out(Call(users(log_factor), FORM, {"n": size - 1, "arm": arms - 1}, data))
     population = Compiled(log_factor, data, Rows(size), arms, checked_range(reward_range, arms))
     return population.declaring(impossible)  # type: ignore[return-value]
 
@@ -151,6 +151,7 @@ class Compiled(SharedPopulation):
 @functools.lru_cache(maxsize=256)
 def _reader(log_factor: Any, data_type: Any) -> Any:
     """Wrap a scalar function into a reader of many rewards: one call by address for all of them."""
+    given = users(log_factor)
 
     @numba.cfunc(READER)
     def read(context, rows, n_rows, arms, n_arms, out, stride):  # type: ignore[no-untyped-def]
@@ -164,7 +165,7 @@ def _reader(log_factor: Any, data_type: Any) -> Any:
             if i < to_fetch:
                 fetch_row(data, rows[i + AHEAD])
             for a in range(n_arms):
-                out[arms[a] * stride + i] = log_factor(rows[i], arms[a], *data)
+                out[arms[a] * stride + i] = given(rows[i], arms[a], *data)
         return n_rows * n_arms
 
     return read

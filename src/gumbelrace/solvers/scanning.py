@@ -7,13 +7,9 @@ from gumbelrace.jit import part
 from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source, read
 from gumbelrace.shuffle import (
     Stream,
-    block_count,
     forget_marks,
-    mark_blocks,
     mark_rows,
-    open_run,
     unseen_rows,
-    unseen_run,
 )
 from gumbelrace.solvers.field import (
     ALIVE,
@@ -44,13 +40,14 @@ def is_due(before: int, taken: int, size: int) -> bool:
 @part
 def scan_is_cheaper(source: Source, field: Field, taken: int, size: int) -> bool:
     """Whether reading all remaining rows in order costs less than the race is expected to."""
+    left = size if len(source.direct) else size - taken
     raced, longest = 0.0, 0.0
     for a in range(field.tally[ALIVE]):
         if field.arms[a] != field.tally[LEADER]:
             rows = min(field.need[field.arms[a]], size) - taken
             raced += rows
             longest = max(longest, rows)
-    return source.scan_speed * (raced + longest) > field.tally[ALIVE] * (size - taken)
+    return source.scan_speed * (raced + longest) > field.tally[ALIVE] * left
 
 
 @part
@@ -66,7 +63,7 @@ def scan(
     """Add up all rows not read yet, in the order in which they lie, and find the leader."""
     if len(source.direct):
         set_shift(field, source.direct, size)
-        scan_runs(source, stream, size, field, rows)
+        scan_table(source, size, field)
     else:
         scan_rows(source, stream, size, field, rows, block, taken)
         if field.tally[ALIVE] == 0:
@@ -104,34 +101,16 @@ def revive(
 
 
 @part
-def scan_runs(source: Source, stream: Stream, size: int, field: Field, bounds: NDArray[np.int64]) -> None:
-    """Add up the rewards where they lie, in runs as long as can be, a batch of runs after the other."""
-    bounds[0], bounds[1] = open_run(stream)
-    scan_batch(source, field, bounds, 2)
-    mark_blocks(stream)
-    block, blocks, length = 0, block_count(stream), stream.streams.block
-    while block < blocks:
-        filled = 0
-        while block < blocks and filled + 2 <= len(bounds):
-            first, block = unseen_run(stream, block)
-            bounds[filled] = first * length
-            bounds[filled + 1] = min(block * length, size)
-            filled += 2
-        scan_batch(source, field, bounds, filled)
-    forget_marks(stream, size)
-
-
-@part
-def scan_batch(source: Source, field: Field, bounds: NDArray[np.int64], filled: int) -> None:
-    """Add up the positions from bounds[0] to before bounds[1], from bounds[2] to before bounds[3]..."""
-    # One arm after the other: its runs lie in memory as a stream with gaps.
+def scan_table(source: Source, size: int, field: Field) -> None:
+    """Add up all rewards where they lie, those read before too: to step around them takes longer."""
     for a in range(field.tally[ALIVE]):
         arm = field.arms[a]
-        for i in range(0, filled, 2):
-            for first in range(bounds[i], bounds[i + 1], PIECE):
-                count = min(bounds[i + 1] - first, PIECE)
-                add(field, arm, total(source.direct, arm, first, count, field.shift[0]))
-                field.tally[EVALUATIONS] += count
+        field.sums[arm], field.lost[arm] = 0.0, 0.0
+        for first in range(0, size, PIECE):
+            count = min(size - first, PIECE)
+            add(field, arm, total(source.direct, arm, first, count, field.shift[0]))
+        # What is read twice counts once.
+        field.tally[EVALUATIONS] += size - field.rows[arm]
 
 
 @part
