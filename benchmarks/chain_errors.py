@@ -6,6 +6,9 @@ decided by `Betting`, the default where a range is known. Printed: how far the m
 standard deviations of the right law, and the variance over the right one (each ± a standard error), and the
 share of factors read. The number of steps is such that a variance is known to about 1%.
 
+"rare rows" is Metropolis-Hastings by the normal law on a regression with a column that 20 rows of 20,000
+have. "audit" sets what `trace.audit` says of a trace's errors beside the errors that it has.
+
     python benchmarks/chain_errors.py           # a quarter of an hour on two busy cores
     python benchmarks/chain_errors.py --quick   # one minute, errors of 3%
 """
@@ -108,6 +111,48 @@ def continuous() -> dict[str, Case]:
         "Slice": Case(by_slices, state, position, law, 12_000),
         "Langevin": Case(langevin, moving, position, law, 40_000),
     }
+
+
+@numba.njit
+def with_dummy(n, theta, dummy, y):  # type: ignore[no-untyped-def]
+    """Give the log factor of a logistic regression on a constant and a column of few ones."""
+    z = theta[0] + theta[1] * dummy[n]
+    return y[n] * z - np.log1p(np.exp(z))
+
+
+def rare_rows() -> Case:
+    """Make a regression with a column that 20 rows of 20,000 have; watched: its slope."""
+    size, few = 20_000, 20
+    rng = np.random.default_rng(2)
+    dummy = np.zeros(size)
+    dummy[rng.choice(size, few, replace=False)] = 1.0
+    y = (rng.random(size) < 1.0 / (1.0 + np.exp(1.0 - 2.5 * dummy))).astype(float)
+    ones, ones_of_few = y.sum() - y @ dummy, y @ dummy
+    a = np.log(ones / (size - few - ones)) + np.linspace(-0.15, 0.15, 301)
+    likely = ones * a - (size - few) * np.log1p(np.exp(a))
+
+    def marginal(b: float) -> float:
+        log_p = likely + ones_of_few * (a + b) - few * np.log1p(np.exp(a + b)) - 0.005 * (a**2 + b**2)
+        return float(np.logaddexp.reduce(log_p))
+
+    law = on_grid(marginal, -3.0, 12.0)
+    scale = np.diag([0.02, 2.4 * math.sqrt(law.variance)])
+    likelihood = gr.likelihood(with_dummy, (dummy, y), size=size)
+    return Case(
+        lambda delta: gr.Metropolis(
+            likelihood, gr.RandomWalk(scale), wide_normal, solver=gr.Race(delta=delta)
+        ),
+        gr.Position(np.array([a[150], law.mean])),
+        lambda states: states.position[..., 1],
+        law,
+        10_000,
+    )
+
+
+@numba.njit
+def wide_normal(theta):  # type: ignore[no-untyped-def]
+    """Give the log of a wide normal prior of two parameters."""
+    return -0.005 * (theta[0] ** 2 + theta[1] ** 2)
 
 
 @numba.njit
@@ -219,6 +264,22 @@ def report(name: str, case: Case, delta: float, share: float) -> None:
     )
 
 
+def report_audit(case: Case, delta: float, step: float, share: float) -> None:
+    """Print what an audit says of a trace's errors, and what they are."""
+    steps, sd = int(100_000 * share), math.sqrt(case.law.variance)
+    kernel = case.kernel(delta)
+    kernel = gr.Metropolis(kernel.likelihood, gr.RandomWalk(step * sd), flat_normal, solver=kernel.solver)
+    trace = gr.run(kernel, case.start, steps, np.random.default_rng(1), progress=False)
+    mean, variance = trace.audit(0.05, rng=np.random.default_rng(2)).bias
+    z = (case.watched(trace.states) - case.law.mean) / sd
+    print(
+        f"{'audit':11} {delta:<7g} step {step:.1f} sd: mean {mean.value:+.3f} ± {mean.error:.3f} "
+        f"({z.mean():+.3f}), variance {variance.value:+.3f} ± {variance.error:.3f} "
+        f"({z.var() - 1.0:+.3f})",
+        flush=True,
+    )
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -227,12 +288,15 @@ def main() -> None:
     arguments = parser.parse_args()
     quick = arguments.quick
     cases = {**continuous(), "Gibbs": gibbs(), "GraphGibbs": graph(), "CarlinChib": carlin_chib()}
+    cases["rare rows"] = rare_rows()
+    wanted, share = arguments.only or [*cases, "audit"], 0.1 if quick else 1.0
     print(f"{'kernel':11} {'δ':7} {'mean off by (sd)':>15} {'variance ratio':>16} {'read':>7}")
     for name, case in cases.items():
-        if arguments.only and name not in arguments.only:
-            continue
-        for delta in DELTAS[::2] if quick else DELTAS:
-            report(name, case, delta, 0.1 if quick else 1.0)
+        deltas = DELTAS[-1:] if name == "rare rows" else DELTAS[::2] if quick else DELTAS
+        for delta in deltas if name in wanted else ():
+            report(name, case, delta, share)
+    for delta, step in ((0.05, 1.0), (0.05, 2.4), (0.01, 1.0)) if "audit" in wanted else ():
+        report_audit(cases["Metropolis"], delta, step, share)
 
 
 if __name__ == "__main__":

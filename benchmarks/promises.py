@@ -39,7 +39,7 @@ Shape = Callable[[np.random.Generator, int, int], Floats]
 DELTA = 0.05
 ARMS, SIZES = (2, 10, 100), (1_000, 16_384, 100_000)
 # A cell of the table makes so many draws, fewer where they would read more rewards than this.
-MOST_DRAWS, REWARDS = 2_400, 4e9
+MOST_DRAWS, REWARDS = 1_440, 2.4e9
 SOLVERS: dict[str, Any] = {
     "Betting": gr.Betting(DELTA),
     "Race(Serfling)": gr.Race(gr.Serfling(), DELTA),
@@ -253,7 +253,7 @@ def p_value(found: NDArray[np.int64], draws: int, shared: bool) -> float:
 
 def audit(quick: bool) -> None:
     """Errors of every solver that is called proved."""
-    most, budget = (MOST_DRAWS // 10, REWARDS / 12) if quick else (MOST_DRAWS, REWARDS)
+    most, budget = (MOST_DRAWS // 6, REWARDS / 7) if quick else (MOST_DRAWS, REWARDS)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         tasks = [pool.submit(measured, *parts, most, budget) for parts in product(HOSTILE, SIZES, ARMS)]
     found = [cell for task in tasks for cell in task.result()]
