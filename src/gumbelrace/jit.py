@@ -139,6 +139,16 @@ def call_setter(typingctx: Any, address: Any, context: Any, offset: Any, low: An
 
 
 @intrinsic
+def call_entry(typingctx: Any, address: Any, words: Any) -> Any:
+    """Call a function of one 64-bit word by its address."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _call(builder, arguments[0], [arguments[1]])
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
 def call_next_uint64(typingctx: Any, address: Any, state: Any) -> Any:
     """Call a bit generator's `next_uint64(state)` by its address."""
 

@@ -38,6 +38,7 @@ from gumbelrace.solvers.betting_separate import FIRST_LOOK, OwnWagers
 from gumbelrace.solvers.exact import Exact, Scan
 from gumbelrace.solvers.race import Race
 from gumbelrace.solvers.race_separate import looks_of_any_size
+from gumbelrace.solvers.separate import new_own_gear
 
 # Most values in one call of a reader.
 CHUNK = 256
@@ -118,6 +119,7 @@ class Workplace:
         self.source = _source(self.fetched, pairs.limits, arms)
         self.lines = self.source._replace(reader=self.fetched.lines.address)
         self.rule = rule_for(solver, n, self.desk.memo.sizes)
+        self.gear = new_own_gear(self.rule, self.source)
         self.task = Task(0.0, limit, False)
         self._summed: NDArray[np.int32] | None = None
         self._full = False

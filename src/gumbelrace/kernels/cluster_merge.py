@@ -20,12 +20,13 @@ from gumbelrace.kernels.cluster_whole import DONE, NONE, READ, Desk, is_summed
 from gumbelrace.kernels.graph_sweep import gumbel
 from gumbelrace.population.base import CODE, FINE, Source, read
 from gumbelrace.population.pair_readers import COUNT, FIRST
-from gumbelrace.solvers.separate import OwnGear, new_own_gear
+from gumbelrace.solvers.separate import OwnGear
 
 
 @kernel
 def merge_some(
     rule: Any,
+    gear: OwnGear,
     source: Source,
     lines: Source,
     desk: Desk,
@@ -34,7 +35,6 @@ def merge_some(
     clusters: NDArray[np.int32],
 ) -> None:
     """Propose to merge each of the clusters given with another one."""
-    gear = new_own_gear(rule, source)
     for label in clusters:
         s = segment_of(desk.partition, label)
         if s >= 0 and size_of(desk.partition, s) > 1:

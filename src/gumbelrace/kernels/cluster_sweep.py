@@ -12,7 +12,7 @@ from gumbelrace.kernels.cluster_sums import moved, needs_a_column
 from gumbelrace.kernels.cluster_whole import ALL, CHANGED, DONE, NONE, VISITED, WRONG, Desk, is_best
 from gumbelrace.kernels.graph_sweep import gumbel
 from gumbelrace.population.base import CODE, FINE, Source
-from gumbelrace.solvers.separate import new_own_gear
+from gumbelrace.solvers.separate import OwnGear
 
 
 class Task(NamedTuple):
@@ -24,9 +24,16 @@ class Task(NamedTuple):
 
 
 @kernel
-def sweep(rule: Any, source: Source, desk: Desk, bits: Bits, task: Task, order: NDArray[np.int64]) -> None:
+def sweep(
+    rule: Any,
+    gear: OwnGear,
+    source: Source,
+    desk: Desk,
+    bits: Bits,
+    task: Task,
+    order: NDArray[np.int64],
+) -> None:
     """Visit the mentions in the order given, as long as there is room for sums."""
-    gear = new_own_gear(rule, source)
     for i in order:
         if needs_a_column(desk.sums):
             return

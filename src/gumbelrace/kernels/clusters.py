@@ -200,14 +200,22 @@ class ClusterGibbs(Kernel[Labels]):
             stop = min(some.stop, len(order))
             while (done := int(place.desk.tally[DONE])) < stop:
                 place.make_room()
-                sweep(place.rule, place.source, place.desk, bits_of(rng), place.task, order[done:stop])
+                sweep(
+                    place.rule,
+                    place.gear,
+                    place.source,
+                    place.desk,
+                    bits_of(rng),
+                    place.task,
+                    order[done:stop],
+                )
                 place.check()
 
     def _merge(self, place: Workplace, rng: np.random.Generator) -> None:
-        partition, sources = place.desk.partition, (place.source, place.lines)
+        partition, gear, sources = place.desk.partition, place.gear, (place.source, place.lines)
         clusters = partition.ids[: partition.counts[CLUSTERS]].copy()
         for some in parts(len(clusters), 1):
-            merge_some(place.rule, *sources, place.desk, bits_of(rng), place.task, clusters[some])
+            merge_some(place.rule, gear, *sources, place.desk, bits_of(rng), place.task, clusters[some])
             place.check()
 
     def _checked_labels(self, labels: NDArray[Any]) -> NDArray[Any]:

@@ -12,19 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.jit import Bits, bits_of, call_setter, kernel, maker, part
+from gumbelrace.jit import call_setter, kernel, part
 from gumbelrace.kernels.checks import try_out_prior
 from gumbelrace.kernels.compiled_walk import CURRENT, PROPOSED
 from gumbelrace.kernels.metropolis import Metropolis
 from gumbelrace.kernels.normal_laws import Laws, put, standardise
 from gumbelrace.kernels.proposals import Autoregressive
-from gumbelrace.population.base import CODE, FINE, Floats, Source
+from gumbelrace.population.base import CODE, FINE, Floats
 from gumbelrace.population.desk import Desk
-from gumbelrace.shuffle import Stream
 from gumbelrace.solvers.base import Solver
-from gumbelrace.solvers.engine import Gear, finish, new_gear, race, start
-from gumbelrace.solvers.field import EVALUATIONS, LEADER, LOOKS
-from gumbelrace.solvers.reading import Sample, new_sample
+from gumbelrace.solvers.engine import Plan, answer
+from gumbelrace.solvers.field import AT_ONCE, EVALUATIONS, LEADER, LOOKS
 
 Indices = NDArray[np.int64]
 
@@ -32,14 +30,20 @@ Indices = NDArray[np.int64]
 class Bench(NamedTuple):
     """A desk and what a race on it needs."""
 
-    rule: Any
-    source: Source
-    stream: Stream
-    size: int
+    plan: Plan
     entry: tuple[int, int]
     parameters: Floats
     models: Indices
-    offset: Floats
+
+
+class Chain(NamedTuple):
+    """Where a chain is (compiled code changes the arrays), and room for one model's parameter."""
+
+    model: int
+    parameters: Floats
+    weights: Floats
+    z: Floats
+    lengths: Floats  # squared, of each model's z
 
 
 class History(NamedTuple):
@@ -105,24 +109,17 @@ class CompiledChoice:
         """Make as many steps as there are gains, by which the weight of the model visited is lowered."""
         history, solver = _new_history(len(gains), parameters.shape), self._solver
         pair, every = self._pair.population, self._all.population
-        sources = pair.source(solver.needs_range), every.source(solver.needs_range)
-        streams = pair.rows.stream(), every.rows.stream()
-        # Sources raise what went wrong as they close; streams must hear of it, not to be lent again.
-        with streams[0] as first, streams[1] as second, sources[0] as of_pair, sources[1] as of_all:
-            benches = _bench(self._pair, solver, of_pair, first), _bench(self._all, solver, of_all, second)
-            with rng.bit_generator.lock:
-                made = choose(
-                    *benches,
-                    self._laws,
-                    self._correlation,
-                    bits_of(rng),
-                    rng,
-                    model,
-                    parameters,
-                    weights,
-                    gains,
-                    history,
-                )
+        with solver.plan(pair, rng) as of_pair, solver.plan(every, rng) as of_all, rng.bit_generator.lock:
+            made = choose(
+                _bench(self._pair, of_pair),
+                _bench(self._all, of_all),
+                self._laws,
+                self._correlation,
+                rng,
+                Chain(model, parameters, weights, np.empty(parameters.shape[1]), np.empty(len(weights))),
+                gains,
+                history,
+            )
         if made < len(gains):
             raise InvalidArgument(
                 "the log prior or the control variate gave NaN or +inf; start where they are finite"
@@ -130,10 +127,8 @@ class CompiledChoice:
         return history
 
 
-def _bench(desk: Desk, solver: Solver, source: Source, stream: Stream) -> Bench:
-    population, offset = desk.population, np.empty(desk.population.arms)
-    rule = solver.rule(population)
-    return Bench(rule, source, stream, population.size, desk.entry, desk.parameters, desk.models, offset)
+def _bench(desk: Desk, plan: Plan) -> Bench:
+    return Bench(plan, desk.entry, desk.parameters, desk.models)
 
 
 def _new_history(count: int, shape: tuple[int, ...]) -> History:
@@ -148,44 +143,29 @@ def choose(
     every: Bench,
     laws: Laws,
     correlation: float,
-    bits: Bits,
     rng: np.random.Generator,
-    model: int,
-    parameters: Floats,
-    weights: Floats,
+    chain: Chain,
     gains: Floats,
     history: History,
 ) -> int:
     """Make steps from a model and its parameter; return how many, fewer than asked for after a fault."""
-    gears = new_gear(pair.rule, pair.source), new_gear(every.rule, every.source)
-    samples = new_sample(pair.source), new_sample(every.source)
-    z, lengths = np.empty(laws.means.shape[1]), np.empty(len(laws.dimensions))
-    few, many = samples[0], samples[1]
+    model, parameters = chain.model, chain.parameters
     for t in range(len(gains)):
-        read, far = propose_move(pair, laws, rng, correlation, model, parameters, z)
-        if not is_fine(pair):
+        read, far = propose_move(pair, laws, rng, correlation, model, chain)
+        if not decide(pair, history, t, read, far):
             return t
-        few = decide(pair, gears[0], bits, few, far)
-        if pair.source.fault[CODE] != FINE:
-            return t
-        accepted = gears[0].field.tally[LEADER]
-        tell(history, t, gears[0], pair, read)
+        accepted = winner_of(pair)
         for i in range(laws.dimensions[model]):
             parameters[model, i] = pair.parameters[accepted, i]
-        read, far = propose_models(every, laws, rng, model, parameters, weights, z, lengths)
-        if not is_fine(every):
+        read, far = propose_models(every, laws, rng, model, chain)
+        if not decide(every, history, t, read, far):
             return t
-        many = decide(every, gears[1], bits, many, far)
-        if every.source.fault[CODE] != FINE:
-            return t
-        tell(history, t, gears[1], every, read)
-        chosen = gears[1].field.tally[LEADER]
-        history.changed[t] = chosen != model
-        model = chosen
-        weights[model] -= gains[t]
+        history.changed[t] = winner_of(every) != model
+        model = winner_of(every)
+        chain.weights[model] -= gains[t]
         history.models[t] = model
         history.parameters[t] = parameters
-        history.log_weights[t] = weights
+        history.log_weights[t] = chain.weights
     return len(gains)
 
 
@@ -196,11 +176,10 @@ def propose_move(
     rng: np.random.Generator,
     correlation: float,
     model: int,
-    parameters: Floats,
-    z: Floats,
+    chain: Chain,
 ) -> tuple[int, bool]:
     """Put the current parameter and a proposed one on the desk, and their offsets beside them."""
-    d = laws.dimensions[model]
+    d, parameters, z, offset = laws.dimensions[model], chain.parameters, chain.z, pair.plan.field.offset
     before = standardise(laws, model, parameters[model], z)
     rest, after = np.sqrt(1.0 - correlation * correlation), 0.0
     for i in range(d):
@@ -210,8 +189,8 @@ def propose_move(
     put(laws, model, z, pair.parameters[PROPOSED])
     pair.models[CURRENT] = pair.models[PROPOSED] = model
     read = set_offsets(pair)
-    pair.offset[CURRENT] += 0.5 * before - rng.standard_exponential()  # log u
-    pair.offset[PROPOSED] += 0.5 * after
+    offset[CURRENT] += 0.5 * before - rng.standard_exponential()  # log u
+    offset[PROPOSED] += 0.5 * after
     return read, max(before, after) > laws.limits[model]
 
 
@@ -221,13 +200,10 @@ def propose_models(
     laws: Laws,
     rng: np.random.Generator,
     model: int,
-    parameters: Floats,
-    weights: Floats,
-    z: Floats,
-    lengths: Floats,
+    chain: Chain,
 ) -> tuple[int, bool]:
     """Draw the parameters of the other models, put all on the desk, and their offsets beside them."""
-    far = False
+    parameters, z, lengths, far = chain.parameters, chain.z, chain.lengths, False
     for k in range(len(laws.dimensions)):
         if k == model:
             lengths[k] = standardise(laws, k, parameters[k], z)
@@ -243,42 +219,41 @@ def propose_models(
     read = set_offsets(every)
     for k in range(len(laws.dimensions)):
         gumbel = -np.log(rng.standard_exponential())
-        every.offset[k] += 0.5 * lengths[k] + laws.log_volumes[k] + weights[k] + gumbel
+        known = 0.5 * lengths[k] + laws.log_volumes[k] + chain.weights[k]
+        every.plan.field.offset[k] += known + gumbel
     return read, far
 
 
 @part
 def set_offsets(bench: Bench) -> int:
     """Put what is known of the arms on the desk into their offsets; return the rewards read for it."""
-    low, high = bench.source.low, bench.source.high
+    source, offset = bench.plan.source, bench.plan.field.offset
     read: int = call_setter(
-        bench.entry[0], bench.entry[1], bench.offset.ctypes.data, low.ctypes.data, high.ctypes.data
+        bench.entry[0],
+        bench.entry[1],
+        offset.ctypes.data,
+        source.low.ctypes.data,
+        source.high.ctypes.data,
     )
     return read
 
 
 @part
-def is_fine(bench: Bench) -> bool:
-    """Whether no offset is NaN or +inf."""
-    bad = 0
-    for offset in bench.offset:
-        bad += not offset < np.inf
-    return bad == 0
-
-
-@maker
-def decide(bench: Bench, gear: Gear, bits: Bits, sample: Sample, exactly: bool) -> Sample:
-    """Race, or read everything; the gear's tally names the winner. Return the sample: it may have grown."""
-    if not exactly:
-        return race(bench.rule, gear, bench.source, bench.stream, bits, bench.size, bench.offset, sample)
-    start(bench.rule, gear, bench.source, bench.size, bench.offset, sample)
-    finish(gear, bench.source, bench.stream, bench.size, 0)
-    return sample
+def decide(bench: Bench, history: History, t: int, read: int, exactly: bool) -> bool:
+    """Race, or read everything, and count what it took; False after a fault."""
+    plan = bench.plan
+    for offset in plan.field.offset:
+        if not offset < np.inf:
+            return False
+    plan.field.tally[AT_ONCE] = exactly
+    answer(plan)
+    history.evaluations[t] += plan.field.tally[EVALUATIONS] + read
+    history.rewards[t] += plan.size[0] * len(plan.field.offset) + read
+    history.looks[t] += plan.field.tally[LOOKS]
+    return bool(plan.source.fault[CODE] == FINE)
 
 
 @part
-def tell(history: History, t: int, gear: Gear, bench: Bench, read: int) -> None:
-    """Count what a decision took."""
-    history.evaluations[t] += gear.field.tally[EVALUATIONS] + read
-    history.rewards[t] += bench.size * len(bench.offset) + read
-    history.looks[t] += gear.field.tally[LOOKS]
+def winner_of(bench: Bench) -> int:
+    """Give the winner of the last race."""
+    return int(bench.plan.field.tally[LEADER])

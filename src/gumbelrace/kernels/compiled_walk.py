@@ -14,18 +14,16 @@ from numpy.typing import NDArray
 
 from gumbelrace.control_variates.parameters import ParameterTaylor
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.jit import Bits, bits_of, call_setter, kernel, part
+from gumbelrace.jit import call_setter, kernel, part
 from gumbelrace.kernels.base import Block, Info
 from gumbelrace.kernels.target import Position
 from gumbelrace.packed import Packed, pack, unpack
-from gumbelrace.population.base import CODE, FINE, Floats, Source
+from gumbelrace.population.base import CODE, FINE, Floats
 from gumbelrace.population.desk import SETTER
 from gumbelrace.population.likelihood import Likelihood
-from gumbelrace.shuffle import Stream
 from gumbelrace.solvers.base import Solver
-from gumbelrace.solvers.engine import new_gear, race
-from gumbelrace.solvers.field import EVALUATIONS, LEADER, LOOKS
-from gumbelrace.solvers.reading import new_sample
+from gumbelrace.solvers.engine import Plan, answer
+from gumbelrace.solvers.field import EVALUATIONS, LOOKS
 
 CURRENT, PROPOSED = 0, 1
 
@@ -67,7 +65,7 @@ class CompiledWalk:
 
     def __init__(self, likelihood: Likelihood, log_prior: Any, factor: Floats, solver: Solver) -> None:
         self._factor, self._solver = factor, solver
-        self._points = np.zeros((2, len(factor)))
+        self._points, self._normal = np.zeros((2, len(factor))), np.zeros(len(factor))
         population, control = likelihood.bound(self._points)
         # The points come later, and the setter reads what is always read: nothing may be read here.
         self._population = population.residuals(control) if control else population
@@ -77,23 +75,11 @@ class CompiledWalk:
 
     def steps(self, rng: np.random.Generator, position: Floats, count: int) -> Block[Position]:
         """Make steps from `position`."""
-        population, solver = self._population, self._solver
         history = _new_history(count, len(position))
         self._points[CURRENT] = position
-        rows = population.rows.stream()
-        with rows as stream, population.source(solver.needs_range) as source, rng.bit_generator.lock:
-            made = walk(
-                solver.rule(population),
-                source,
-                stream,
-                bits_of(rng),
-                rng,
-                population.size,
-                (self._setter.address, self._packed.words.ctypes.data),
-                self._points,
-                self._factor,
-                history,
-            )
+        setter = self._setter.address, self._packed.address
+        with self._solver.plan(self._population, rng) as plan, rng.bit_generator.lock:
+            made = walk(plan, rng, setter, self._points, self._factor, self._normal, history)
         if made < count:
             raise InvalidArgument(
                 "log_prior, the control variate or a row that is always read gave NaN or +inf, or raised "
@@ -111,20 +97,16 @@ def _new_history(count: int, dimension: int) -> History:
 
 @kernel
 def walk(
-    rule: Any,
-    source: Source,
-    stream: Stream,
-    bits: Bits,
+    plan: Plan,
     rng: np.random.Generator,
-    size: int,
     setter: tuple[int, int],
     points: Floats,
     factor: Floats,
+    normal: Floats,
     history: History,
 ) -> int:
     """Make steps from points[CURRENT]; return how many, fewer than asked for after a fault."""
-    gear, sample, offset = new_gear(rule, source), new_sample(source), np.empty(2)
-    normal = np.empty(points.shape[1])
+    source, offset, tally = plan.source, plan.field.offset, plan.field.tally
     for t in range(len(history.positions)):
         propose(rng, points, factor, normal)
         known = call_setter(
@@ -133,15 +115,14 @@ def walk(
         offset[CURRENT] -= rng.standard_exponential()  # log u
         if not (offset[CURRENT] < np.inf and offset[PROPOSED] < np.inf):
             return t
-        sample = race(rule, gear, source, stream, bits, size, offset, sample)
+        winner = answer(plan)
         if source.fault[CODE] != FINE:
             return t
-        tally = gear.field.tally
-        history.accepted[t] = tally[LEADER] == PROPOSED
+        history.accepted[t] = winner == PROPOSED
         history.evaluations[t] = tally[EVALUATIONS] + known
         history.looks[t] = tally[LOOKS]
         for i in range(points.shape[1]):
-            points[CURRENT, i] = points[tally[LEADER], i]
+            points[CURRENT, i] = points[winner, i]
             history.positions[t, i] = points[CURRENT, i]
     return len(history.positions)
 

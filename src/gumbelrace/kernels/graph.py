@@ -39,6 +39,7 @@ from gumbelrace.shuffle import LARGEST
 from gumbelrace.solvers.base import Solver, parts
 from gumbelrace.solvers.betting import Betting
 from gumbelrace.solvers.default import CHAIN_DELTA, CHAIN_DELTA_BY_NORMAL_LAW
+from gumbelrace.solvers.engine import prepared
 from gumbelrace.solvers.exact import Exact
 from gumbelrace.solvers.race import Race
 
@@ -175,12 +176,13 @@ class GraphGibbs(Kernel[Labels]):
         task = Task(temperature, not isinstance(self.solver, Exact), of_rows is not None)
         order = self.scan.order(check_generator(rng), len(before))
         rules, layout = self._rules
-        bits = bits_of(rng), bits_of(rng if of_rows is None else of_rows)
+        noise, bits = bits_of(rng), bits_of(rng if of_rows is None else of_rows)
         with self._places.lend() as place, rng.bit_generator.lock:
             desk, source, stream, _ = place
             desk.labels[:], desk.tally[:], source.fault[:] = before, 0, 0
+            plan, _kept_alive = prepared(rules, source, stream, bits, len(stream.seen))
             for part in parts(len(order), self._first_part()):
-                sweep(rules, layout, self._unary, desk, source, stream, task, bits, order[part])
+                sweep(plan, stream, layout, self._unary, desk, task, noise, order[part])
                 if source.fault[CODE] != FINE:
                     raise_fault(desk, source, layout)
             return desk.labels.astype(before.dtype), desk.tally.copy()

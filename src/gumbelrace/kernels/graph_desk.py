@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -18,9 +18,8 @@ from gumbelrace.errors import (
     UnknownRange,
 )
 from gumbelrace.jit import READER
-from gumbelrace.kernels.graph_head import SITE, Desk
+from gumbelrace.kernels.graph_head import SITE, Desk, new_memo
 from gumbelrace.kernels.graph_layout import Layout
-from gumbelrace.kernels.graph_sweep import Table
 from gumbelrace.keyed import FEWEST
 from gumbelrace.packed import pack, unpack
 from gumbelrace.population.arrays import NO_REWARD
@@ -40,7 +39,7 @@ from gumbelrace.shuffle import Rows, Stream, new_streams
 from gumbelrace.solvers.base import Solver
 from gumbelrace.solvers.betting import Betting
 from gumbelrace.solvers.exact import Exact
-from gumbelrace.solvers.race import Looks, Race
+from gumbelrace.solvers.race import Race, looks
 
 # Most factors in one call of the reader.
 CHUNK = 256
@@ -88,7 +87,7 @@ def workplaces(layout: Layout, function: Any, arms: int) -> Callable[[], Workpla
         packed = pack((first, layout.neighbours, layout.weights, labels, others, scales))
         reader = _reader(function, packed.type)
         source = _source(reader.address, packed.words.ctypes.data, arms)
-        desk = Desk(labels, first, np.arange(CHUNK), np.zeros(8, np.int64))
+        desk = Desk(labels, first, np.arange(CHUNK), np.zeros(8, np.int64), new_memo(source))
         return Workplace(desk, source, _stream(longest), (reader, packed))
 
     return make
@@ -140,7 +139,7 @@ def rules_for(solver: Solver, layout: Layout, arms: int, bounded: bool) -> tuple
         return solver.rule(_stand_in(1, arms)), layout._replace(heads=degrees)
     if isinstance(solver, Betting):
         return solver.rule(_stand_in(1, arms)), layout
-    return _table(solver, degrees - layout.heads, arms), layout
+    return looks(solver, _size_classes(degrees - layout.heads), arms), layout
 
 
 def _stand_in(size: int, arms: int) -> Compiled:
@@ -148,23 +147,11 @@ def _stand_in(size: int, arms: int) -> Compiled:
     return Compiled(None, (), Rows(size), arms, None)
 
 
-def _table(solver: Race, tails: NDArray[np.int32], arms: int) -> Table:
-    """Collect the rules for tails of all sizes."""
+def _size_classes(tails: NDArray[np.int32]) -> tuple[int, ...]:
+    """Give sizes such that every tail has one that is not much larger."""
     # A larger population needs more looks and wider bounds: rounding sizes up errs on the safe side.
     spare = np.maximum(np.frexp(tails)[1] - LEADING_BITS, 0)
-    classes = np.maximum(-(-tails // 2**spare) * 2**spare, 1)
-    sizes, of = np.unique(classes, return_inverse=True)
-    rules = [cast(Looks, solver.rule(_stand_in(int(size), arms))) for size in sizes]
-    smallest = [int(tails[of == c].min()) for c in range(len(sizes))]
-    lengths = [int(np.sum(r.at < small)) for r, small in zip(rules, smallest, strict=True)]
-    shape = len(rules), max([*lengths, 1])
-    at, deviation, width = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
-    for row, (rule, m) in enumerate(zip(rules, lengths, strict=True)):
-        at[row, :m] = rule.at[:m]
-        deviation[row, :m], width[row, :m] = rule.per_deviation[:m], rule.per_range[:m]
-    return Table(
-        of.astype(np.int32), np.array(lengths, np.int64), at, deviation, width, solver.variance.paired
-    )
+    return tuple(np.unique(np.maximum(-(-tails // 2**spare) * 2**spare, 1)).tolist())
 
 
 def raise_fault(desk: Desk, source: Source, layout: Layout) -> None:

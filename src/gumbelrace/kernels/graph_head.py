@@ -5,22 +5,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.jit import maker, part
+from gumbelrace.jit import part
 from gumbelrace.kernels.graph_layout import Layout, look_at
 from gumbelrace.population.base import Floats, Source, read
 from gumbelrace.solvers.reading import FEW_ADDITIONS, ROUNDING, new_block, total, total_size, typical
 
 # Entries of Desk.tally
 READ, ALL, LOOKED, CHANGED, VISITED, WRONG, SITE, ROWS = range(8)
-
-
-class Desk(NamedTuple):
-    """What one thread works on (compiled code changes the arrays)."""
-
-    labels: NDArray[np.int32]
-    first: NDArray[np.int64]  # the place of the reader's row 0 among all factors
-    rows: NDArray[np.int64]  # 0, 1, 2...
-    tally: NDArray[np.int64]
 
 
 class Memo(NamedTuple):
@@ -33,13 +24,21 @@ class Memo(NamedTuple):
     spare: Floats
 
 
-@maker
+class Desk(NamedTuple):
+    """What one thread works on (compiled code changes the arrays)."""
+
+    labels: NDArray[np.int32]
+    first: NDArray[np.int64]  # the place of the reader's row 0 among all factors
+    rows: NDArray[np.int64]  # 0, 1, 2...
+    tally: NDArray[np.int64]
+    memo: Memo
+
+
 def new_memo(source: Source) -> Memo:
     """Make room for the labels of a variable."""
     d = source.arms
-    return Memo(
-        np.empty(d), np.empty(d), np.empty(d, np.int64), new_block(source, source.chunk), np.empty(d)
-    )
+    (offset, values, spare), arms = np.empty((3, d)), np.empty(d, np.int64)
+    return Memo(offset, values, arms, new_block(d, source.chunk), spare)
 
 
 @part
@@ -50,8 +49,9 @@ def set_range(layout: Layout, source: Source, side: int, i: int) -> None:
 
 
 @part
-def read_head(layout: Layout, desk: Desk, source: Source, memo: Memo, certify: bool, i: int) -> int:
+def read_head(layout: Layout, desk: Desk, source: Source, certify: bool, i: int) -> int:
     """Read the head until one label is left or it ends; return how many labels are left."""
+    memo = desk.memo
     set_range(layout, source, 0, i)
     line_up(memo)
     head, done, level = layout.heads[i], 0, 0
@@ -60,7 +60,7 @@ def read_head(layout: Layout, desk: Desk, source: Source, memo: Memo, certify: b
         level += 1
         upto = min(look_at(level), head) if certify else head
         start = layout.starts[i]
-        if not read_rows(desk, source, memo, start + done, start + upto, left, False):
+        if not read_rows(desk, source, start + done, start + upto, left, False):
             return 0
         desk.tally[READ] += (upto - done) * left
         desk.tally[ROWS] += upto - done
@@ -78,10 +78,9 @@ def line_up(memo: Memo) -> None:
 
 
 @part
-def read_rows(
-    desk: Desk, source: Source, memo: Memo, first: int, last: int, left: int, weighs: bool
-) -> bool:
+def read_rows(desk: Desk, source: Source, first: int, last: int, left: int, weighs: bool) -> bool:
     """Add factors to the values of the first `left` labels; if asked, their sizes to what is spare."""
+    memo = desk.memo
     for begin in range(first, last, source.chunk):
         count = min(last - begin, source.chunk)
         desk.first[0] = begin
@@ -122,13 +121,14 @@ def best_of(memo: Memo, left: int) -> int:
 
 
 @part
-def is_best(layout: Layout, desk: Desk, source: Source, memo: Memo, i: int, label: int) -> bool:
+def is_best(layout: Layout, desk: Desk, source: Source, i: int, label: int) -> bool:
     """Whether all factors of variable `i`, with the same noise, make `label` the best but for rounding."""
+    memo = desk.memo
     line_up(memo)
     set_range(layout, source, 0, i)
     for arm in range(len(memo.arms)):
         memo.spare[arm] = 0.0
-    read_rows(desk, source, memo, layout.starts[i], layout.starts[i + 1], len(memo.arms), True)
+    read_rows(desk, source, layout.starts[i], layout.starts[i + 1], len(memo.arms), True)
     best = best_of(memo, len(memo.arms))
     return memo.values[label] + slack(memo, label) >= memo.values[best] - slack(memo, best)
 

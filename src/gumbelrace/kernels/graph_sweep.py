@@ -4,14 +4,12 @@ For variable i, the offset of a label is its unary log factor plus Gumbel noise 
 temperature, and the factors of i are the rows: these and their ranges are the same at every temperature.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba.extending import overload
 from numpy.typing import NDArray
 
-from gumbelrace.jit import OPTIONS, Bits, call_next_uint64, kernel, part
+from gumbelrace.jit import Bits, call_next_uint64, kernel, part
 from gumbelrace.kernels.graph_head import (
     ALL,
     CHANGED,
@@ -25,7 +23,6 @@ from gumbelrace.kernels.graph_head import (
     Memo,
     best_of,
     is_best,
-    new_memo,
     read_head,
     set_range,
 )
@@ -33,10 +30,8 @@ from gumbelrace.kernels.graph_layout import Layout
 from gumbelrace.keyed import width_of
 from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source
 from gumbelrace.shuffle import Stream
-from gumbelrace.solvers.engine import new_gear, race
-from gumbelrace.solvers.field import EVALUATIONS, EXHAUSTED, LEADER, LOOKS, Field
-from gumbelrace.solvers.race import Looks
-from gumbelrace.solvers.reading import new_sample
+from gumbelrace.solvers.engine import Plan, answer
+from gumbelrace.solvers.field import EVALUATIONS, EXHAUSTED, LEADER, LOOKS
 
 
 class Task(NamedTuple):
@@ -47,61 +42,28 @@ class Task(NamedTuple):
     audited: bool  # make every decision exactly as well
 
 
-class Table(NamedTuple):
-    """Rules of `Race` for tails of several sizes; a variable uses the row `of[i]`."""
-
-    of: NDArray[np.int32]
-    length: NDArray[np.int64]
-    at: NDArray[np.int64]
-    per_deviation: Floats
-    per_range: Floats
-    paired: bool
-
-
-def rule_of(rules: Any, i: int) -> Any:
-    """Give the rule for the tail of variable `i`."""
-    raise NotImplementedError
-
-
-@overload(rule_of, jit_options=OPTIONS, strict=False)
-def _rule_of(rules: Any, i: int) -> Callable[..., Any]:
-    if getattr(rules, "instance_class", None) is Table:
-        return _looks_of
-    return lambda rules, i: rules
-
-
-def _looks_of(rules: Table, i: int) -> Looks:
-    row = rules.of[i]
-    m = rules.length[row]
-    return Looks(
-        rules.at[row, :m], rules.per_deviation[row, :m], rules.per_range[row, :m], rules.paired, True
-    )
-
-
 @kernel
 def sweep(
-    rules: Any,
+    plan: Plan,
+    stream: Stream,
     layout: Layout,
     unary: Floats,
     desk: Desk,
-    source: Source,
-    stream: Stream,
     task: Task,
-    bits: tuple[Bits, Bits],
+    noise: Bits,
     order: NDArray[np.int64],
 ) -> None:
-    """Visit the variables in the order given; the bits are those of the noise, and of the rows."""
-    noise, of_rows = bits
-    gear, sample, memo = new_gear(rule_of(rules, 0), source), new_sample(source), new_memo(source)
+    """Visit the variables in the order given; `noise` are the bits of the Gumbel variables."""
+    source, memo = plan.source, desk.memo
     for i in order:
         desk.tally[SITE] = i
         draw_offset(memo, unary, task, noise, i)
-        left = read_head(layout, desk, source, memo, task.certify, i)
+        left = read_head(layout, desk, source, task.certify, i)
         if left > 1 and has_tail(layout, i):
-            rule, size = rule_of(rules, i), enter_tail(stream, layout, i)
-            enter(layout, desk, source, memo, i, left)
-            sample = race(rule, gear, source, stream, of_rows, size, memo.values, sample)
-            leave(desk, memo, gear.field, size)
+            plan.size[0] = enter_tail(stream, layout, i)
+            enter(layout, desk, plan, i, left)
+            memo.arms[0] = answer(plan)
+            leave(desk, plan)
             left = 1
         if left == 0 and source.fault[CODE] == FINE:
             source.fault[CODE] = IMPOSSIBLE
@@ -109,7 +71,7 @@ def sweep(
             return
         label = best_of(memo, left)
         if task.audited:
-            desk.tally[WRONG] += not is_best(layout, desk, source, memo, i, label)
+            desk.tally[WRONG] += not is_best(layout, desk, source, i, label)
         settle(layout, desk, source, i, label)
 
 
@@ -148,24 +110,24 @@ def gumbel(bits: Bits) -> float:
 
 
 @part
-def enter(layout: Layout, desk: Desk, source: Source, memo: Memo, i: int, left: int) -> None:
+def enter(layout: Layout, desk: Desk, plan: Plan, i: int, left: int) -> None:
     """Make the tail of a variable the rows of a race between the first `left` labels."""
-    set_range(layout, source, 1, i)
+    memo, offset = desk.memo, plan.field.offset
+    set_range(layout, plan.source, 1, i)
     desk.first[0] = layout.starts[i] + layout.heads[i]
-    for arm in range(len(memo.values)):
-        memo.spare[arm], memo.values[arm] = memo.values[arm], -np.inf
+    for arm in range(len(offset)):
+        offset[arm] = -np.inf
     for a in range(left):
-        memo.values[memo.arms[a]] = memo.spare[memo.arms[a]]
+        offset[memo.arms[a]] = memo.values[memo.arms[a]]
 
 
 @part
-def leave(desk: Desk, memo: Memo, field: Field, size: int) -> None:
-    """Note the winner of a race, and what it took."""
-    tally = field.tally
-    memo.arms[0] = tally[LEADER]
+def leave(desk: Desk, plan: Plan) -> None:
+    """Note what a race took."""
+    tally = plan.field.tally
     desk.tally[READ] += tally[EVALUATIONS]
     desk.tally[LOOKED] += tally[LOOKS]
-    desk.tally[ROWS] += size if tally[EXHAUSTED] else field.rows[tally[LEADER]]
+    desk.tally[ROWS] += plan.size[0] if tally[EXHAUSTED] else plan.field.rows[tally[LEADER]]
 
 
 @part

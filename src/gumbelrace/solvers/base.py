@@ -163,23 +163,31 @@ class Solver(ABC):
         rng: np.random.Generator,
         results: Results,
     ) -> None:
+        if isinstance(population, SharedPopulation):
+            with self.plan(population, rng) as plan:
+                for part in parts(len(offsets)):
+                    engine.answer_each(plan, offsets[part], part_of(results, part))
+                    if plan.source.fault[CODE] != FINE:
+                        break
+            return
         rule, bits = self.rule(population), bits_of(rng)
-        with opened(population, self.needs_range) as (source, order, size, solve):
+        with population.streams() as streams, population.source(self.needs_range) as source:
+            gear = separate.new_own_gear(rule, source)
             for part in parts(len(offsets)):
-                solve(rule, source, order, bits, size, offsets[part], part_of(results, part))
+                sizes, batch = population.sizes, part_of(results, part)
+                separate.solve_separate(rule, gear, source, streams, bits, sizes, offsets[part], batch)
                 if source.fault[CODE] != FINE:
                     break
 
-
-@contextmanager
-def opened(population: Population, need_range: bool) -> Iterator[tuple[Any, Any, Any, Any]]:
-    """Lend what a kernel needs to read the population, and the kernel that fits it."""
-    if isinstance(population, SharedPopulation):
-        with population.rows.stream() as stream, population.source(need_range) as source:
-            yield source, stream, population.size, engine.solve
-    else:
-        with population.streams() as streams, population.source(need_range) as source:
-            yield source, streams, population.sizes, separate.solve_separate
+    @contextmanager
+    def plan(self, population: SharedPopulation, rng: np.random.Generator) -> Iterator[engine.Plan]:
+        """Lend what compiled code needs to have the best arm found, again and again."""
+        stream_of, source_of = population.rows.stream(), population.source(self.needs_range)
+        # Sources raise what went wrong as they close; streams must hear of it, not to be lent again.
+        with stream_of as stream, source_of as source:
+            rule, bits = self.rule(population), bits_of(rng)
+            prepared = engine.prepared(rule, source, stream, bits, population.size)
+            yield prepared.plan
 
 
 def parts(draws: int, count: int = 1) -> Iterator[slice]:

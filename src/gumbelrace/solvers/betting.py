@@ -40,6 +40,11 @@ class Wagers(NamedTuple):
     target: float
     keeps: bool = False
 
+    def working_memory(self, arms: int) -> "Ledger":
+        """Make room for bets on all arms."""
+        wealth, stake, base, squares = np.empty((4, arms))
+        return Ledger(wealth, np.empty(arms, np.int64), stake, base, squares)
+
 
 class Ledger(NamedTuple):
     """For each arm: the wealth won against it, its rival, and the bet on the next block."""
@@ -49,12 +54,6 @@ class Ledger(NamedTuple):
     stake: Floats  # λ
     base: Floats  # 1 + λ (d - η) with d the offsets' share of Z: the factor of a block is base + λ z
     squares: Floats  # squared deviations of Z from its mean in each look, whoever was the rival
-
-
-@implements(rules.prepare, Wagers)
-def _prepare(rule: Wagers, source: Source) -> Ledger:
-    d = source.arms
-    return Ledger(np.empty(d), np.empty(d, np.int64), np.empty(d), np.empty(d), np.empty(d))
 
 
 @implements(rules.begin, Wagers)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.jit import part
 from gumbelrace.population.base import Floats, Source
-from gumbelrace.solvers import rules, separate
+from gumbelrace.solvers import separate
 from gumbelrace.solvers.field import ALIVE, LEADER, LOOKS, RUNNER_UP, Field, drop
 from gumbelrace.solvers.own import NOBODY, Own, is_unseen, rank_own
 from gumbelrace.solvers.rules import implements
@@ -30,6 +30,11 @@ class OwnWagers(NamedTuple):
 
     target: float
 
+    def working_memory(self, arms: int) -> "OwnLedger":
+        """Make room for bets on all arms."""
+        wealth, stake, before = np.empty((3, arms))
+        return OwnLedger(wealth, np.empty(arms, np.int64), stake, before)
+
 
 class OwnLedger(NamedTuple):
     """For each arm: the wealth won against it, its rival, the bet λ, and its sum before the look."""
@@ -38,12 +43,6 @@ class OwnLedger(NamedTuple):
     rival: NDArray[np.int64]
     stake: Floats
     before: Floats
-
-
-@implements(rules.prepare, OwnWagers)
-def _prepare(rule: OwnWagers, source: Source) -> OwnLedger:
-    d = source.arms
-    return OwnLedger(np.empty(d), np.empty(d, np.int64), np.empty(d), np.empty(d))
 
 
 @implements(separate.is_patient, OwnWagers)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.jit import maker, part
+from gumbelrace.jit import part
 from gumbelrace.population.base import Floats, Source, read
 from gumbelrace.solvers.field import ALIVE, LEADER, Field, add, drop_ruled_out
 from gumbelrace.solvers.reading import PIECE, new_block, new_rows, reduced, total
@@ -24,10 +24,9 @@ class Differences(NamedTuple):
     rewards: Floats  # indexed [arm, column]
 
 
-@maker
 def new_differences(source: Source) -> Differences:
     """Make room; rewards that lie in memory are used where they are."""
-    rewards = source.direct if len(source.direct) else new_block(source, source.chunk)
+    rewards = source.direct if len(source.direct) else new_block(source.arms, source.chunk)
     return Differences(np.zeros(source.arms), np.zeros(1), new_rows(source), rewards)
 
 

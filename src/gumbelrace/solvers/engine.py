@@ -1,18 +1,25 @@
 """The one race: read random rows of the arms still in it, drop arms, until one is left.
 
-Every solver on arms that share their rows is this loop with a rule of its own (see `rules`).
+Every solver on arms that share their rows is this loop with a rule of its own (see `rules`). It is compiled
+once for each rule and called by its address, from Python and from the compiled steps of kernels alike. They
+put the offsets of the arms into `Plan.field`, call, and find there who has won.
 """
 
+import functools
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
-from gumbelrace.jit import Bits, kernel, maker, part
+from gumbelrace.jit import OPTIONS, Bits, call_entry, kernel, part
+from gumbelrace.packed import named, pack, unpack_named
 from gumbelrace.population.base import CODE, FINE, Floats, Source
 from gumbelrace.shuffle import Stream, rewind
 from gumbelrace.solvers.field import (
     ALIVE,
+    AT_ONCE,
     EXHAUSTED,
     LEADER,
     TAKEN,
@@ -23,122 +30,143 @@ from gumbelrace.solvers.field import (
     rank,
     reset,
 )
-from gumbelrace.solvers.reading import (
-    KEPT,
-    Sample,
-    enlarged,
-    gather,
-    has_room,
-    new_block,
-    new_rows,
-    new_sample,
-    open_look,
-)
+from gumbelrace.solvers.reading import KEPT, Sample, gather, new_block, new_rows, new_sample, open_look
 from gumbelrace.solvers.results import Results, record
-from gumbelrace.solvers.rules import begin, judge, next_look, prepare
+from gumbelrace.solvers.rules import begin, judge, next_look
 from gumbelrace.solvers.scanning import is_due, scan, scan_is_cheaper
 
+# answer(words) -> 0
+ENTRY = types.int64(types.CPointer(types.int64))
 
-class Gear(NamedTuple):
-    """Working memory of many races."""
 
+class Workspace(NamedTuple):
+    """All that races by a rule need, laid out once for many of them."""
+
+    rule: Any
+    work: Any  # of the rule
+    source: Source
+    stream: Stream
+    bits: Bits
+    size: NDArray[np.int64]  # how many rows there are
     field: Field
+    sample: Sample
     rows: NDArray[np.int64]
     block: Floats
-    work: Any  # of the rule
+
+
+class Plan(NamedTuple):
+    """What compiled code needs to have a race run: what to call, and where question and answer lie."""
+
+    address: int
+    words: int
+    size: NDArray[np.int64]
+    field: Field
+    source: Source
+
+
+class Prepared(NamedTuple):
+    """A plan, and what must stay alive as long as it is in use."""
+
+    plan: Plan
+    kept_alive: Any
+
+
+def prepared(rule: Any, source: Source, stream: Stream, bits: Bits, size: int) -> Prepared:
+    """Make a workspace, and compile the race by this rule unless that was done before."""
+    workspace = Workspace(
+        rule,
+        rule.working_memory(source.arms),
+        source,
+        stream,
+        bits,
+        np.array([size]),
+        new_field(source.arms),
+        new_sample(source, stream, size, rule.keeps),
+        new_rows(source),
+        new_block(source.arms, source.chunk),
+    )
+    packed = pack((workspace,))
+    entry = _entry(named(packed.type))
+    plan = Plan(entry.address, packed.address, workspace.size, workspace.field, source)
+    return Prepared(plan, (entry, packed))
+
+
+@functools.cache
+def _entry(name: str) -> Any:
+    """Compile the race for workspaces of a type."""
+
+    @numba.cfunc(ENTRY, cache=True, **OPTIONS)
+    def answer(words):  # type: ignore[no-untyped-def]
+        race(unpack_named(words, name)[0])
+        return 0
+
+    return answer
+
+
+@part
+def answer(plan: Plan) -> int:
+    """Run a race between the arms whose offsets lie in `plan.field`; give the winner."""
+    call_entry(plan.address, plan.words)
+    return plan.field.tally[LEADER]
 
 
 @kernel
-def solve(
-    rule: Any,
-    source: Source,
-    stream: Stream,
-    bits: Bits,
-    size: int,
-    offsets: Floats,
-    results: Results,
-) -> None:
+def answer_each(plan: Plan, offsets: Floats, results: Results) -> None:
     """Find the best arm once for each row of `offsets`."""
-    gear, sample = new_gear(rule, source), new_sample(source)
     for draw in range(len(offsets)):
-        sample = race(rule, gear, source, stream, bits, size, offsets[draw], sample)
-        if source.fault[CODE] != FINE:
+        for arm in range(offsets.shape[1]):
+            plan.field.offset[arm] = offsets[draw, arm]
+        answer(plan)
+        if plan.source.fault[CODE] != FINE:
             return
-        record(gear.field, results, draw)
-
-
-@maker
-def race(
-    rule: Any,
-    gear: Gear,
-    source: Source,
-    stream: Stream,
-    bits: Bits,
-    size: int,
-    offset: Floats,
-    sample: Sample,
-) -> Sample:
-    """Run one race; what it found is in `gear.field.tally`. Return the sample, which may have grown."""
-    start(rule, gear, source, size, offset, sample)
-    missing = advance(rule, gear, source, stream, bits, size, sample)
-    while missing > 0:
-        sample = enlarged(source, sample, stream, missing)
-        missing = advance(rule, gear, source, stream, bits, size, sample)
-    return sample
+        record(plan.field, results, draw)
 
 
 @part
-def start(rule: Any, gear: Gear, source: Source, size: int, offset: Floats, sample: Sample) -> None:
-    """Line up the arms, and drop those of which nothing need be read."""
-    field = gear.field
-    reset(field, source, offset)
+def race(workspace: Workspace) -> None:
+    """Run one race; what it found is in `field.tally`."""
+    rule, source, field, size = workspace.rule, workspace.source, workspace.field, workspace.size[0]
+    reset(field, source)
     admit(field, source)
-    sample.runs[0] = 0
-    begin(rule, gear.work, source, field, size)
+    workspace.sample.runs[0] = 0
+    begin(rule, workspace.work, source, field, size)
     drop(field)
-
-
-@part
-def advance(
-    rule: Any, gear: Gear, source: Source, stream: Stream, bits: Bits, size: int, sample: Sample
-) -> int:
-    """Race until one arm is left; return 0, or the number of rows for which the sample has no room."""
-    field, tally = gear.field, gear.field.tally
-    while tally[ALIVE] > 1:
-        taken = tally[TAKEN]
-        count = next_look(rule, taken, size)
+    while field.tally[ALIVE] > 1 and not field.tally[AT_ONCE]:
+        count = next_look(rule, field.tally[TAKEN], size)
         if count == 0:
             break
-        open_look(sample, rule.keeps and (len(source.direct) > 0 or taken + count <= KEPT))
-        if not has_room(source, sample, stream, count):
-            return count
-        if not gather(source, stream, bits, field, sample, gear.rows, count):
-            return 0
-        taken += count
-        tally[TAKEN] = taken
-        rank(field, taken, size)
-        judge(rule, gear.work, source, field, sample, taken, size)
-        drop(field)
+        if not look(workspace, count):
+            return
+        taken = field.tally[TAKEN]
         if is_due(taken - count, taken, size) and scan_is_cheaper(source, field, taken, size):
             break
-    finish(gear, source, stream, size, tally[TAKEN])
-    return 0
+    finish(workspace)
 
 
 @part
-def finish(gear: Gear, source: Source, stream: Stream, size: int, taken: int) -> None:
+def look(workspace: Workspace, count: int) -> bool:
+    """Read `count` more rows and drop the arms that they rule out; False after a fault."""
+    rule, source, stream, field = workspace.rule, workspace.source, workspace.stream, workspace.field
+    sample, size = workspace.sample, workspace.size[0]
+    taken = field.tally[TAKEN] + count
+    open_look(sample, rule.keeps and (len(source.direct) > 0 or taken <= KEPT))
+    if not gather(source, stream, workspace.bits, field, sample, workspace.rows, count):
+        return False
+    field.tally[TAKEN] = taken
+    rank(field, taken, size)
+    judge(rule, workspace.work, source, field, sample, taken, size)
+    drop(field)
+    return True
+
+
+@part
+def finish(workspace: Workspace) -> None:
     """Name the winner: the only arm left, or the leader after all rows."""
-    tally = gear.field.tally
-    tally[EXHAUSTED] = tally[ALIVE] != 1
-    if tally[EXHAUSTED]:
-        scan(source, stream, size, gear.field, gear.rows, gear.block, taken)
+    field, stream = workspace.field, workspace.stream
+    field.tally[EXHAUSTED] = field.tally[ALIVE] != 1
+    if field.tally[EXHAUSTED]:
+        rows, block, taken = workspace.rows, workspace.block, field.tally[TAKEN]
+        scan(workspace.source, stream, workspace.size[0], field, rows, block, taken)
     else:
-        tally[LEADER] = gear.field.arms[0]
+        field.tally[LEADER] = field.arms[0]
     rewind(stream)
-
-
-@maker
-def new_gear(rule: Any, source: Source) -> Gear:
-    """Make room for races by a rule."""
-    block = new_block(source, source.chunk)
-    return Gear(new_field(source.arms), new_rows(source), block, prepare(rule, source))

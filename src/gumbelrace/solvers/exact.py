@@ -6,16 +6,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.jit import Bits, bits_of, kernel, maker
+from gumbelrace.jit import Bits, bits_of, kernel
 from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Population, SharedPopulation, Source
 from gumbelrace.shuffle import Streams, rewind_all
 from gumbelrace.solvers import rules, separate
 from gumbelrace.solvers.base import Promise, Solver
-from gumbelrace.solvers.differences import add_up_differences, new_differences
+from gumbelrace.solvers.differences import Differences, add_up_differences, new_differences
 from gumbelrace.solvers.field import ALIVE, Field, admit, new_field, reset
 from gumbelrace.solvers.own import Own, enter_own
 from gumbelrace.solvers.reading import FEW_ADDITIONS, ROUNDING, Sample
 from gumbelrace.solvers.rules import implements
+from gumbelrace.solvers.separate import OwnGear
 
 
 class Scan(NamedTuple):
@@ -23,10 +24,9 @@ class Scan(NamedTuple):
 
     keeps: bool = False
 
-
-@implements(rules.prepare, Scan)
-def _prepare(rule: Scan, source: Source) -> int:
-    return 0
+    def working_memory(self, arms: int) -> int:
+        """Nothing is needed."""
+        return 0
 
 
 @implements(rules.begin, Scan)
@@ -111,42 +111,40 @@ def _raced_totals(population: Population) -> tuple[Floats, Floats, float]:
     if not isinstance(population, SharedPopulation):
         with population.streams() as streams, population.source() as source:
             rng = np.random.default_rng(0)  # the order of the rows does not matter to their sum
-            return _totals_separate(Scan(), source, streams, bits_of(rng), population.sizes)
+            gear = separate.new_own_gear(Scan(), source)
+            _totals_separate(Scan(), gear, source, streams, bits_of(rng), population.sizes)
+            sums, squares = gear.field.sums, gear.own.squares
+        # Σ|x| ≤ N|mean| + √(N Σ(x - mean)²): arms of different sizes have no part in common to be left out.
+        return _only_alive(gear.field), np.abs(sums) + np.sqrt(population.sizes * squares), 0.0
     with population.source() as source:
-        return _totals_shared(source, population.size)
+        field, differences = new_field(source.arms), new_differences(source)
+        _totals_shared(field, differences, source, population.size)
+    return _only_alive(field), differences.sizes, float(differences.shared[0])
 
 
 @kernel
-def _totals_shared(source: Source, size: int) -> tuple[Floats, Floats, float]:
-    field, differences = new_field(source.arms), new_differences(source)
-    reset(field, source, np.zeros(source.arms))
+def _totals_shared(field: Field, differences: Differences, source: Source, size: int) -> None:
+    reset(field, source)
     admit(field, source)
     add_up_differences(differences, field, source, size)
     if source.fault[CODE] == FINE and field.tally[ALIVE] == 0:
         source.fault[CODE] = IMPOSSIBLE
     for a in range(field.tally[ALIVE]):
         field.sums[field.arms[a]] += field.lost[field.arms[a]]
-    return _only_alive(field), differences.sizes, differences.shared[0]
 
 
 @kernel
 def _totals_separate(
-    rule: Scan, source: Source, streams: Streams, bits: Bits, sizes: NDArray[np.int64]
-) -> tuple[Floats, Floats, float]:
-    gear = separate.new_own_gear(rule, source)
-    reset(gear.field, source, np.zeros(source.arms))
+    rule: Scan, gear: OwnGear, source: Source, streams: Streams, bits: Bits, sizes: NDArray[np.int64]
+) -> None:
+    reset(gear.field, source)
     enter_own(gear.field, gear.own, source)
     separate.look(rule, gear, source, streams, bits, sizes)
     rewind_all(streams)
-    # Σ|x| ≤ N|mean| + √(N Σ(x - mean)²): arms of different sizes have no part in common to be left out.
-    sums = gear.field.sums
-    return _only_alive(gear.field), np.abs(sums) + np.sqrt(sizes * gear.own.squares), 0.0
 
 
-@maker
 def _only_alive(field: Field) -> Floats:
     """Give the sums of the arms still in the race, -inf for the others."""
-    sums = np.full(len(field.sums), -np.inf)
-    for a in range(field.tally[ALIVE]):
-        sums[field.arms[a]] = field.sums[field.arms[a]]
+    sums, alive = np.full(len(field.sums), -np.inf), field.arms[: field.tally[ALIVE]]
+    sums[alive] = field.sums[alive]
     return sums

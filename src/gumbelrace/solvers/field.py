@@ -5,21 +5,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.jit import as_written, maker, part
+from gumbelrace.jit import as_written, part
 from gumbelrace.population.base import Floats, Source
 
 # Entries of Field.tally
-ALIVE, LEADER, RUNNER_UP, TAKEN, EVALUATIONS, LOOKS, EXHAUSTED = 0, 1, 2, 3, 4, 5, 6
+ALIVE, LEADER, RUNNER_UP, TAKEN, EVALUATIONS, LOOKS, EXHAUSTED, AT_ONCE = range(8)
 
 
 class Field(NamedTuple):
     """The arms of one draw and what is known of them (compiled code changes the arrays)."""
 
-    tally: NDArray[np.int64]
+    tally: NDArray[np.int64]  # AT_ONCE: read everything, whatever the rule says
     arms: NDArray[np.int64]  # the first tally[ALIVE] are still in the race
     rows: NDArray[np.int64]  # how many rows of each arm were read
     out: NDArray[np.uint8]  # arms to drop
-    offset: Floats  # on the scale of the sum
+    offset: Floats  # on the scale of the sum; put there before each draw
     sums: Floats  # of the rewards read, shifted
     lost: Floats  # what rounding has taken from them, as far as it is known
     fresh: Floats  # the part of it that the last look added
@@ -28,15 +28,14 @@ class Field(NamedTuple):
     podium: Floats  # values of the leader and the runner-up
 
 
-@maker
 def new_field(arms: int) -> Field:
     """Make room for the arms of a draw."""
     return Field(
-        np.zeros(7, np.int64),
+        np.zeros(8, np.int64),
         np.empty(arms, np.int64),
         np.empty(arms, np.int64),
         np.zeros(arms, np.uint8),
-        np.empty(arms),
+        np.zeros(arms),
         np.empty(arms),
         np.empty(arms),
         np.empty(arms),
@@ -47,12 +46,11 @@ def new_field(arms: int) -> Field:
 
 
 @part
-def reset(field: Field, source: Source, offset: Floats) -> None:
-    """Forget the draw before."""
+def reset(field: Field, source: Source) -> None:
+    """Forget the draw before, but for the offsets."""
     field.tally[TAKEN] = field.tally[EVALUATIONS] = field.tally[LOOKS] = 0
     for arm in range(source.arms):
         source.ruled_out[arm] = 0
-        field.offset[arm] = offset[arm]
     field.shift[0] = np.nan
 
 

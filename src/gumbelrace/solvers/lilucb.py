@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.bounds.lil import Lil, guaranteed, heuristic, most_guaranteed, radius
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.jit import Bits, bits_of, kernel, maker, part
+from gumbelrace.jit import Bits, bits_of, kernel, part
 from gumbelrace.population.base import (
     CODE,
     FINE,
@@ -53,6 +53,7 @@ class Pulls(NamedTuple):
 @kernel
 def solve_lil(
     lil: Lil,
+    pulls: Pulls,
     scale: float,
     source: Source,
     streams: Streams,
@@ -62,7 +63,6 @@ def solve_lil(
     results: Results,
 ) -> None:
     """Find the best arm once for each row of `offsets`."""
-    pulls = new_pulls(source.arms, min(sizes.max() + 1, REMEMBERED))
     constant = scale == 0.0  # one reward of an arm tells its sum
     for draw in range(len(offsets)):
         arms = enter(pulls, source, offsets[draw])
@@ -101,7 +101,6 @@ def has_equal(pulls: Pulls, sizes: NDArray[np.int64], arms: int, constant: bool)
     return False
 
 
-@maker
 def new_pulls(arms: int, radii: int) -> Pulls:
     """Make room for what is known of the arms."""
     return Pulls(
@@ -262,9 +261,10 @@ class LilUCB(Solver):
         lil, bits = self.rule(population), bits_of(rng)
         scale = _scale(population)
         with population.streams() as streams, population.source(need_range=True) as source:
+            pulls = new_pulls(source.arms, min(int(population.sizes.max()) + 1, REMEMBERED))
             for some in parts(len(offsets)):
                 batch = part_of(results, some)
-                solve_lil(lil, scale, source, streams, bits, population.sizes, offsets[some], batch)
+                solve_lil(lil, pulls, scale, source, streams, bits, population.sizes, offsets[some], batch)
                 if source.fault[CODE] != FINE:
                     break
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.jit import maker, part
+from gumbelrace.jit import part
 from gumbelrace.population.base import Floats, Source
 from gumbelrace.solvers.field import ALIVE, Field, admit, place
 from gumbelrace.solvers.reading import new_block
@@ -33,12 +33,11 @@ class Own(NamedTuple):
     block: Floats  # rewards of the last look (its last part, if it is longer)
 
 
-@maker
 def new_own(source: Source) -> Own:
     """Make room for what is read of each arm."""
     d = source.arms
-    taken, fresh, looks = np.zeros(d, np.int64), np.zeros(d, np.int64), np.zeros(d, np.int64)
-    return Own(taken, np.zeros(d), fresh, looks, np.zeros(d), np.zeros(2), new_block(source, source.chunk))
+    (taken, fresh, looks), block = np.zeros((3, d), np.int64), new_block(d, source.chunk)
+    return Own(taken, np.zeros(d), fresh, looks, np.zeros(d), np.zeros(2), block)
 
 
 @part

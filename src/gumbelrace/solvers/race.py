@@ -33,18 +33,29 @@ from gumbelrace.solvers.rules import implements
 FIRST_OF_OWN = 3
 
 
+# A look at more rows than any population has.
+NEVER = np.iinfo(np.int64).max
+
 # What no race over some of the rows can see.
 DECLARED = "rows with a log factor of -inf are declared"
 
 
 class Looks(NamedTuple):
-    """Rule of the race: at `at[t]` rows, drop arms whose gap exceeds a_t·σ̂ + c_t·C."""
+    """Rule of the race: at `at[k, t]` rows, drop arms whose gap exceeds a_kt·σ̂ + c_kt·C.
 
+    A population has the schedule k of the smallest of `sizes` that is not below its own.
+    """
+
+    sizes: NDArray[np.int64]  # ascending
     at: NDArray[np.int64]
     per_deviation: Floats
     per_range: Floats
     paired: bool
     keeps: bool = True
+
+    def working_memory(self, arms: int) -> "Moments":
+        """Make room for the deviations of all arms."""
+        return Moments(np.empty(arms), np.empty(1, np.int64))
 
 
 class Moments(NamedTuple):
@@ -52,11 +63,6 @@ class Moments(NamedTuple):
 
     squares: Floats
     leader: NDArray[np.int64]  # of the look before
-
-
-@implements(rules.prepare, Looks)
-def _prepare(rule: Looks, source: Source) -> Moments:
-    return Moments(np.empty(source.arms), np.empty(1, np.int64))
 
 
 @implements(rules.begin, Looks)
@@ -68,10 +74,21 @@ def _begin(rule: Looks, moments: Moments, source: Source, field: Field, size: in
 
 @implements(rules.next_look, Looks)
 def _next_look(rule: Looks, taken: int, size: int) -> int:
-    for t in range(len(rule.at)):
-        if rule.at[t] > taken:
-            return min(rule.at[t] - taken, HELD)
+    at = rule.at[schedule_of(rule, size)]
+    for t in range(len(at)):
+        if at[t] > taken:
+            return min(at[t] - taken, HELD) if at[t] < size else 0
     return 0
+
+
+@part
+def schedule_of(rule: Looks, size: int) -> int:
+    """Find the schedule for a population of that size."""
+    first, last = 0, len(rule.sizes) - 1
+    while first < last:
+        middle = (first + last) // 2
+        first, last = (first, middle) if rule.sizes[middle] >= size else (middle + 1, last)
+    return first
 
 
 @implements(rules.judge, Looks)
@@ -84,14 +101,15 @@ def _judge(
     taken: int,
     size: int,
 ) -> None:
-    t = 0
-    while rule.at[t] < taken:
+    t, k = 0, schedule_of(rule, size)
+    while rule.at[k, t] < taken:
         t += 1
-    is_look = rule.at[t] == taken
+    is_look = rule.at[k, t] == taken
     update_all(rule, moments, field, sample, pivot(moments, source, field, is_look), taken)
     if is_look:
         field.tally[LOOKS] += 1
-        judge_all(rule, moments, source, field, t, taken, size)
+        factors = rule.per_deviation[k, t], rule.per_range[k, t]
+        judge_all(rule.paired, factors, moments, source, field, taken, size)
 
 
 @part
@@ -115,17 +133,23 @@ def update_all(
 
 @part
 def judge_all(
-    rule: Looks, moments: Moments, source: Source, field: Field, t: int, taken: int, size: int
+    paired: bool,
+    factors: tuple[float, float],
+    moments: Moments,
+    source: Source,
+    field: Field,
+    taken: int,
+    size: int,
 ) -> None:
     """Compare every arm with the leader."""
     leader, bound_of_leader = field.tally[LEADER], 0.0
-    if not rule.paired:
-        bound_of_leader = bound(rule, moments, source, field, leader, leader, t, taken)
+    if not paired:
+        bound_of_leader = bound(factors, moments, source, field, leader, leader, taken)
     for a in range(field.tally[ALIVE]):
         arm = field.arms[a]
         if arm != leader:
-            partner = leader if rule.paired else arm
-            margin = bound_of_leader + bound(rule, moments, source, field, partner, arm, t, taken)
+            partner = leader if paired else arm
+            margin = bound_of_leader + bound(factors, moments, source, field, partner, arm, taken)
             judge_gap(moments, field, leader, arm, margin, taken, size)
 
 
@@ -149,28 +173,28 @@ def judge_gap(
 
 @part
 def bound(
-    rule: Looks,
+    factors: tuple[float, float],
     moments: Moments,
     source: Source,
     field: Field,
     partner: int,
     arm: int,
-    t: int,
     taken: int,
 ) -> float:
     """G for an arm's mean, or for its difference from its partner's."""
+    per_deviation, per_range = factors
     width = source.high[arm] - source.low[arm]
     size_of_rewards = abs(field.sums[arm] / taken + field.shift[0])
     if partner != arm:
         width += source.high[partner] - source.low[partner]
         size_of_rewards += abs(field.sums[partner] / taken + field.shift[0])
     deviation = np.sqrt(moments.squares[arm] / taken)
-    if rule.per_range[t] > 0.0:
-        return rule.per_deviation[t] * deviation + rule.per_range[t] * width
+    if per_range > 0.0:
+        return per_deviation * deviation + per_range * width
     # Equal rewards in the rows read prove nothing of the others, unless the range says they are equal.
     if deviation <= ROUNDING * size_of_rewards and width > 0.0:
         return np.inf
-    return rule.per_deviation[t] * deviation
+    return per_deviation * deviation
 
 
 @part
@@ -291,7 +315,7 @@ class Race(Solver):
         if population.may_be_impossible:
             return Scan()
         if isinstance(population, SharedPopulation):
-            return _looks(self, population.size, population.arms)
+            return looks(self, (population.size,), population.arms)
         return own_looks(self.bound, self.delta, self.first_of_own, self.variance.shrink, population.sizes)
 
     @property
@@ -313,9 +337,14 @@ def _check_parts(bound: Any, variance: Any) -> None:
 
 
 @lru_cache(maxsize=1024)
-def _looks(race: Race, size: int, arms: int) -> Looks:
+def looks(race: Race, sizes: tuple[int, ...], arms: int) -> Looks:
+    """Give the rule for populations of the sizes given, in ascending order, and those between them."""
     first = race.bound.first if race.first is None else race.first
-    doublings = int(np.ceil(np.log2(size / first))) if first < size else 0
-    at = first * 2 ** np.arange(doublings, dtype=np.int64)
+    doublings = [int(np.ceil(np.log2(size / first))) if first < size else 0 for size in sizes]
+    shape = len(sizes), max(*doublings, 1)
+    at, (deviation, width) = np.full(shape, NEVER), np.zeros((2, *shape))
     delta = race.delta / race.variance.errors(arms)
-    return Looks(at, *race.bound.coefficients(delta, at, size), race.variance.paired)
+    for k, (size, m) in enumerate(zip(sizes, doublings, strict=True)):
+        at[k, :m] = first * 2 ** np.arange(m, dtype=np.int64)
+        deviation[k, :m], width[k, :m] = race.bound.coefficients(delta, at[k, :m], size)
+    return Looks(np.array(sizes), at, deviation, width, race.variance.paired)

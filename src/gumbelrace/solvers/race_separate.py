@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gumbelrace.bounds.base import Bound
 from gumbelrace.jit import part
 from gumbelrace.population.base import Floats, Source
-from gumbelrace.solvers import rules, separate
+from gumbelrace.solvers import separate
 from gumbelrace.solvers.field import ALIVE, LEADER, Field
 from gumbelrace.solvers.own import Own, ceiling, estimate_own, floor
 from gumbelrace.solvers.rules import implements
@@ -48,6 +48,10 @@ class OwnLooks(NamedTuple):
     shrink: float  # weight, in rewards, of the variance of all arms
     patient: bool  # whether arms that can reach little are read later
     freedom: int  # degrees of freedom that this variance must have before arms are dropped
+
+    def working_memory(self, arms: int) -> "Margins":
+        """Make room for the margins of all arms."""
+        return Margins(np.empty(arms))
 
 
 class Margins(NamedTuple):
@@ -106,11 +110,6 @@ def _scales(bound: Bound, delta: float, arms: int) -> Floats:
 def _events(bound: Bound, arms: int) -> int:
     """Count the events among which δ is divided: pairs with the best arm, or arms."""
     return max(arms - 1, 1) if bound.adds_in_squares else arms
-
-
-@implements(rules.prepare, OwnLooks)
-def _prepare(rule: OwnLooks, source: Source) -> Margins:
-    return Margins(np.empty(source.arms))
 
 
 @implements(separate.is_patient, OwnLooks)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.jit import Bits, as_written, maker, part
+from gumbelrace.jit import Bits, as_written, part
 from gumbelrace.packed import fetch
 from gumbelrace.population.base import Floats, Source, read
 from gumbelrace.shuffle import Stream, next_run, take
@@ -21,6 +21,9 @@ from gumbelrace.solvers.field import ALIVE, EVALUATIONS, Field, add, drop_ruled_
 KEPT = 16_384
 # Most rows to read at a time, so that what was copied is still in the cache when it is added up.
 HELD = 2048
+
+# More looks than a race can have whose looks double.
+MOST_DOUBLINGS = 64
 
 # Rewards in a line of the cache, and how many at the start of a run are asked for beforehand.
 LINE, FETCHED = 8, 64
@@ -45,21 +48,23 @@ class Sample(NamedTuple):
     runs: NDArray[np.int64]  # how many runs; the first of the last look
 
 
-@maker
-def new_sample(source: Source) -> Sample:
-    """Make room for a few runs; rewards that lie in memory are used where they are."""
-    rewards = source.direct if len(source.direct) else new_block(source, 128)
-    return Sample(rewards, np.empty(64, np.int64), np.empty(64, np.int64), np.zeros(2, np.int64))
+def new_sample(source: Source, stream: Stream, size: int, keeps: bool) -> Sample:
+    """Make room for what a race reads; rewards that lie in memory are used where they are."""
+    # Room that is never written to costs nothing.
+    held, looks = min(size, HELD), size // HELD + MOST_DOUBLINGS
+    if not len(source.direct):
+        rewards = new_block(source.arms, min(size, KEPT) if keeps else held)
+        return Sample(rewards, np.empty(looks, np.int64), np.empty(looks, np.int64), np.zeros(2, np.int64))
+    most = (size if keeps else held) // stream.streams.block + looks
+    return Sample(source.direct, np.empty(most, np.int64), np.empty(most, np.int64), np.zeros(2, np.int64))
 
 
-@maker
 def new_rows(source: Source) -> NDArray[np.int64]:
-    """Make room for the numbers of the rows of a chunk, or for the two ends of a run."""
-    return np.empty(max(source.chunk, 2), np.int64)
+    """Make room for the numbers of the rows of a chunk."""
+    return np.empty(source.chunk, np.int64)
 
 
-@maker
-def new_block(source: Source, rows: int) -> Floats:
+def new_block(arms: int, rows: int) -> Floats:
     """Make room for rewards of that many rows."""
     # What one look reads of all arms should not meet in the same few places of a cache, which is what
     # happens at a distance of a power of two: 64 kB and an eighth of that set the arms apart.
@@ -68,7 +73,7 @@ def new_block(source: Source, rows: int) -> Floats:
         apart += (rows - apart + WAY - 1) // WAY * WAY
     elif rows < apart // 4:
         apart = (rows // 16) * 16 + 24
-    return np.empty((source.arms, apart))
+    return np.empty((arms, apart))
 
 
 @part
@@ -84,37 +89,6 @@ def columns(sample: Sample) -> int:
     """Count the columns in use, where rewards are copied: runs then follow one another."""
     last = sample.runs[0] - 1
     return sample.first[last] + sample.length[last] if last >= 0 else 0
-
-
-@part
-def runs_after(source: Source, sample: Sample, stream: Stream, count: int) -> int:
-    """Bound the number of runs after `count` more rows: one copied run, or a run for each block."""
-    return sample.runs[0] + (count // stream.streams.block + 2 if len(source.direct) else 1)
-
-
-@part
-def has_room(source: Source, sample: Sample, stream: Stream, count: int) -> bool:
-    """Whether `count` more rows fit."""
-    copied = len(source.direct) == 0
-    fits = not copied or columns(sample) + count <= sample.rewards.shape[1]
-    return fits and runs_after(source, sample, stream, count) <= len(sample.first)
-
-
-@maker
-def enlarged(source: Source, sample: Sample, stream: Stream, count: int) -> Sample:
-    """Give a sample with room for `count` more rows, and what is in it now."""
-    runs = max(runs_after(source, sample, stream, count), 2 * len(sample.first))
-    first, length = np.empty(runs, np.int64), np.empty(runs, np.int64)
-    for run in range(sample.runs[0]):
-        first[run], length[run] = sample.first[run], sample.length[run]
-    if len(source.direct):
-        return Sample(source.direct, first, length, sample.runs)
-    used = columns(sample)
-    rewards = new_block(source, max(used + count, 2 * sample.rewards.shape[1]))
-    for arm in range(source.arms):
-        for i in range(used):
-            rewards[arm, i] = sample.rewards[arm, i]
-    return Sample(rewards, first, length, sample.runs)
 
 
 @part

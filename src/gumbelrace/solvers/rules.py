@@ -2,14 +2,13 @@
 
 A rule is a named tuple that a solver passes in; numba picks the functions of its class when it compiles:
 
-- ``prepare(rule, source)``: working memory for many draws;
 - ``begin(rule, work, source, field, size)``: start a draw, flagging arms that need no reading;
 - ``next_look(rule, taken, size)``: how many rows to read now (`reading.HELD` at most), 0 to scan the rest;
 - ``judge(rule, work, source, field, sample, taken, size)``: count the look, flag in `field.out` the arms to
   drop, and put into `field.need` the row at which each other arm is expected to be dropped.
 
-A rule's `keeps` says whether it looks again at rows of earlier looks; where rewards have to be copied, only
-the first `reading.KEPT` rows are kept.
+``rule.working_memory(arms)`` makes room for what a rule knows of the arms; `keeps` says whether it looks
+again at rows of earlier looks. Where rewards have to be copied, the first `reading.KEPT` rows are kept.
 """
 
 from collections.abc import Callable
@@ -21,11 +20,6 @@ from gumbelrace.jit import OPTIONS, PART, Function
 from gumbelrace.population.base import Source
 from gumbelrace.solvers.field import Field
 from gumbelrace.solvers.reading import Sample
-
-
-def prepare(rule: Any, source: Source) -> Any:
-    """Give working memory for many draws."""
-    raise NotImplementedError
 
 
 def begin(rule: Any, work: Any, source: Source, field: Field, size: int) -> None:
@@ -51,7 +45,7 @@ def implements(
     """Make the decorated function what `generic` does for class `rule`; if it `makes` arrays, say so."""
 
     def register(function: Function) -> Function:
-        options = OPTIONS if makes or generic is prepare else PART
+        options = OPTIONS if makes else PART
 
         @overload(generic, jit_options=options, strict=False)
         def choose(of: Any, *rest: Any) -> Callable[..., Any] | None:

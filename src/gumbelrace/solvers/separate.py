@@ -7,7 +7,7 @@ implements
 - ``best_of_group(streams, source, arm)``: find the value of an arm that stands for several (see below);
 - ``rewind_own(streams)``: end a race.
 
-Its rules implement, besides ``rules.prepare``,
+Its rules have a `working_memory`, as those of `rules`, and implement
 
 - ``is_patient(rule)``: whether arms that can reach little may wait (see `own`);
 - ``look_size(rule, look, looks, size)``: rows to read of an arm now, at a look of the race and of the arm;
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.jit import Bits, kernel, maker, routine
+from gumbelrace.jit import Bits, kernel, routine
 from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source, read
 from gumbelrace.shuffle import Streams, rewind_all, take_from
 from gumbelrace.solvers.field import (
@@ -51,7 +51,7 @@ from gumbelrace.solvers.own import (
     waits,
 )
 from gumbelrace.solvers.results import Results, record
-from gumbelrace.solvers.rules import implements, prepare
+from gumbelrace.solvers.rules import implements
 
 
 def take_own(streams: Any, bits: Bits, arm: int, rows: NDArray[np.int64], count: int) -> None:
@@ -108,6 +108,7 @@ class OwnGear(NamedTuple):
 @kernel
 def solve_separate(
     rule: Any,
+    gear: OwnGear,
     source: Source,
     streams: Any,
     bits: Bits,
@@ -116,7 +117,6 @@ def solve_separate(
     results: Results,
 ) -> None:
     """Find the arm with the highest offset + sum once for each row of `offsets`."""
-    gear = new_own_gear(rule, source)
     for draw in range(len(offsets)):
         race_own(rule, gear, source, streams, bits, sizes, offsets[draw], NOBODY)
         if source.fault[CODE] != FINE:
@@ -137,7 +137,9 @@ def race_own(
 ) -> None:
     """Run one race; what it found is in `gear.field.tally`, what went wrong in `source.fault`."""
     field, own = gear.field, gear.own
-    reset(field, source, offset)
+    for arm in range(source.arms):
+        field.offset[arm] = offset[arm]
+    reset(field, source)
     enter_own(field, own, source)
     if is_patient(rule):
         set_bar(field, own, source, sizes, favourite)
@@ -166,11 +168,10 @@ def race_own(
     rewind_own(streams)
 
 
-@maker
 def new_own_gear(rule: Any, source: Source) -> OwnGear:
     """Make room for races by a rule."""
     rows, one = np.empty(source.chunk, np.int64), np.empty(1, np.int64)
-    return OwnGear(new_field(source.arms), new_own(source), rows, one, prepare(rule, source))
+    return OwnGear(new_field(source.arms), new_own(source), rows, one, rule.working_memory(source.arms))
 
 
 @routine
