@@ -9,6 +9,8 @@ from tests.common import seeded
 
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument
+from gumbelrace.jit import bits_of
+from gumbelrace.solvers.questions import Question, put_noise
 from gumbelrace.solvers.results import new_results
 from gumbelrace.verdict import clopper_pearson
 
@@ -54,7 +56,9 @@ POPULATIONS = {
 def test_errors_are_counted(kind, arm):
     prior = np.array([0.0, -np.inf, 0.7, 0.1])
     report = gr.audit(POPULATIONS[kind], Stubborn(arm), draws=500, rng=seeded(2), log_prior=prior)
-    values = REWARDS.sum(axis=0) + prior + seeded(2).gumbel(size=(500, 4))
+    offsets, rng = np.tile(prior, (500, 1)), seeded(2)
+    put_noise(Question.DRAW, 1.0, offsets, bits_of(rng))
+    values = REWARDS.sum(axis=0) + offsets
     assert report.errors == (values.argmax(axis=1) != arm).sum() > 0
     assert report.draws == 500
     assert report.fraction == 7 / 1600

@@ -1,15 +1,19 @@
 """Did the solver keep its promise? Rerun draws exactly, with the same Gumbel variables, and count."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gumbelrace.jit import check_generator
-from gumbelrace.population.base import Population, checked_count
+from gumbelrace.population.base import Population, SharedPopulation, checked_count
 from gumbelrace.population.given import as_population
-from gumbelrace.sample import batches, checked_prior, gumbels, share_read
-from gumbelrace.solvers.base import Promise, Solver, checked_solver, weakest
+from gumbelrace.sample import DRAW, batches, checked_prior, share_read
+from gumbelrace.solvers.base import Asked, Promise, Solver, checked_solver, weakest
+from gumbelrace.solvers.checking import checking
+from gumbelrace.solvers.engine import Plan
 from gumbelrace.solvers.exact import compared
 from gumbelrace.solvers.results import Results
 from gumbelrace.verdict import Audit, checked_confidence, clopper_pearson, impossible, wrong
@@ -66,8 +70,8 @@ def audit(
     prior, exact = checked_prior(log_prior, rewards.arms), compared(rewards)
     errors, ruled_out, evaluations = 0, 0, rewards.read_before
     for shuffled, part in batches(rewards, count, reshuffle_every, rng):
-        offsets = gumbels(prior, part, rng)
-        found = solver.best_each(shuffled, offsets, rng)
+        offsets = np.tile(prior, (part, 1))
+        found = solver.answer_each(DRAW, shuffled, offsets, rng)
         values = exact.plus(offsets)
         errors += wrong(found.arms, values)
         ruled_out += impossible(found.arms, values)
@@ -103,8 +107,6 @@ class Audited(Solver):
     (1, 0, 1)
     """
 
-    is_a_race = False
-
     def __init__(self, solver: Solver, rows: np.random.Generator | None = None) -> None:
         self.solver, self._rows = solver, rows
         self.errors = self.impossible = self.decisions = 0
@@ -119,12 +121,33 @@ class Audited(Solver):
         """Give the rule of the checked solver."""
         return self.solver.rule(population)
 
+    @property
+    def is_a_race(self) -> bool:  # type: ignore[override]
+        """Whether the checked solver is one."""
+        return self.solver.is_a_race
+
     def best_each(self, population: Population, offsets: ArrayLike, rng: np.random.Generator) -> Results:
         """Find the best arm once for each row of `offsets`, and check it."""
-        found = self.solver.best_each(population, offsets, rng if self._rows is None else self._rows)
+        found = self.solver.best_each(population, offsets, self._rows or rng)
         values = compared(population).plus(np.asarray(offsets))
-        self.errors += wrong(found.arms, values)
-        self.impossible += impossible(found.arms, values)
-        self.decisions += len(found.arms)
-        self._promised = [weakest([*self._promised, self.solver.promised(population)])]
+        self._count(population, wrong(found.arms, values), impossible(found.arms, values), len(found.arms))
         return found
+
+    @contextmanager
+    def _planned(
+        self,
+        asked: Asked,
+        population: SharedPopulation,
+        rng: np.random.Generator,
+        rows: np.random.Generator,
+    ) -> Iterator[Plan]:
+        with self.solver.plan(asked, population, rng, self._rows or rows) as plan:
+            (checked, _kept_alive), counts = checking(plan)
+            yield checked
+        self._count(population, *counts.tolist())
+
+    def _count(self, population: Population, errors: int, impossible: int, decisions: int) -> None:
+        self.errors += errors
+        self.impossible += impossible
+        self.decisions += decisions
+        self._promised = [weakest([*self._promised, self.solver.promised(population)])]

@@ -12,14 +12,16 @@ from gumbelrace.jit import check_generator
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import Floats, Population, checked_count
 from gumbelrace.population.given import as_population
-from gumbelrace.solvers.base import Promise, Solver, checked_solver
+from gumbelrace.solvers.base import Asked, Promise, Solver, checked_solver
 from gumbelrace.solvers.default import default_solver
 from gumbelrace.solvers.exact import compared
+from gumbelrace.solvers.questions import Question
 from gumbelrace.solvers.results import Results
 from gumbelrace.verdict import Audit, judged
 
 # Gumbel variables held at a time.
 HELD = 2**20
+DRAW = Asked(Question.DRAW)
 # What is kept of each draw.
 DRAWN = ("arms", "evaluations", "looks", "exhausted")
 # Draws are checked by default if reading all rewards once is at most this share of what they have read.
@@ -148,14 +150,16 @@ def sample(
     solver = default_solver(rewards) if solver is None else checked_solver(solver)
     prior = checked_prior(log_prior, rewards.arms)
     count = 1 if size is None else checked_count(size, "size", least=0)
-    found, noise, ordered = [], Noise(prior, rng), rewards
+    found, noisy, ordered = [], Kept(rewards.arms), rewards
     for ordered, part in batches(rewards, count, reshuffle_every, rng):
-        found.append(solver.best_each(ordered, noise.offsets(part), rng))
+        offsets = np.tile(prior, (part, 1))
+        found.append(solver.answer_each(DRAW, ordered, offsets, rng))
+        noisy.keep(offsets)
     promise, shared = solver.promised(ordered), rewards.shares_order and reshuffle_every != 1
     bound = TotalVariation(promise.delta, promise.proved, promise.assumption, shared)
     draws = _draws(rewards, bound, found)
     if count > 0 and _is_worth(check, rewards, draws, solver):
-        draws = replace(draws, checked=_checked(rewards, draws, noise.kept(), promise))
+        draws = replace(draws, checked=_checked(rewards, draws, noisy.offsets, promise))
     return draws if size is not None else _single(draws)
 
 
@@ -179,25 +183,22 @@ def batches(
         done += part
 
 
-class Noise:
-    """Offsets of draws, the first HELD numbers of which are kept."""
+class Kept:
+    """Offsets of the first draws, with their noise: at most HELD numbers, or one batch."""
 
-    def __init__(self, prior: Floats, rng: np.random.Generator) -> None:
-        self._prior, self._rng, self._kept = prior, rng, [np.empty((0, len(prior)))]
-        self._is_full = False
+    def __init__(self, arms: int) -> None:
+        self._parts, self._is_full = [np.empty((0, arms))], False
 
-    def offsets(self, count: int) -> Floats:
-        """Draw the offsets of `count` draws."""
-        drawn = gumbels(self._prior, count, self._rng)
-        # What is kept are the first draws: after one that was not, none is.
-        self._is_full |= sum(map(np.size, self._kept)) + drawn.size > HELD and len(self._kept) > 1
+    def keep(self, offsets: Floats) -> None:
+        """Keep the offsets of the next draws; after some that were not kept, none are."""
+        self._is_full |= sum(map(np.size, self._parts)) + offsets.size > HELD and len(self._parts) > 1
         if not self._is_full:
-            self._kept.append(drawn)
-        return drawn
+            self._parts.append(offsets)
 
-    def kept(self) -> Floats:
-        """Give the offsets of the first draws."""
-        return np.concatenate(self._kept)
+    @property
+    def offsets(self) -> Floats:
+        """All that are kept."""
+        return np.concatenate(self._parts)
 
 
 def _is_worth(check: bool | None, population: Population, draws: "Draws", solver: Solver) -> bool:
@@ -210,11 +211,6 @@ def _checked(population: Population, draws: "Draws", offsets: Floats, promise: P
     checked = judged(arms, compared(population).plus(offsets), draws.fraction, promise)
     checked.warn()
     return checked
-
-
-def gumbels(prior: Floats, count: int, rng: np.random.Generator) -> Floats:
-    """Draw offsets log f0(x) + Gumbel, `count` rows of them."""
-    return prior + rng.gumbel(size=(count, len(prior)))
 
 
 def checked_prior(log_prior: ArrayLike | None, arms: int) -> Floats:

@@ -66,7 +66,7 @@ def test_log_ratio_makes_the_difference(walk):
     """A walk of logarithms is right with its log_ratio, and (negative control) wrong without."""
     model = Rate(12, seed=2)
     kernel = gr.Metropolis(model.likelihood, walk, solver=gr.Exact())
-    found = invariance(kernel, model.target, np.random.default_rng(2), 1000, 4)
+    found = invariance(kernel, model.target, np.random.default_rng(2), 2000, 4)
     assert (found > FALSE_ALARM) == isinstance(walk, gr.LogWalk)
 
 

@@ -19,7 +19,7 @@ from gumbelrace.cli.runs import Runs
 from gumbelrace.cli.words import COMPILING, HINT, ground, paragraphs, percent
 from gumbelrace.errors import InvalidFile, NoPossibleArm
 from gumbelrace.population.base import Floats
-from gumbelrace.sample import gumbels
+from gumbelrace.sample import DRAW
 from gumbelrace.solvers.base import Solver, checked_delta
 from gumbelrace.solvers.default import default_solver
 
@@ -110,7 +110,7 @@ def draw_all(
     offset, before = prior + population.rest, 0
     with possible(), progress(COMPILING, draws) as advance:
         while len(raced) < draws and before < population.scores.size:
-            outcome = solver.best(population, gumbels(offset, 1, rng)[0], rng)
+            outcome = solver.answer(DRAW, population, offset, rng)
             raced.append((outcome.arm, population.scores_read - before))
             before = population.scores_read
             advance(len(raced))
@@ -130,7 +130,7 @@ def draw_exactly(population: Runs, prior: Floats, draws: int, rng: np.random.Gen
         held = max(1, HELD // len(sums))
         for first in range(0, draws, held):
             some = arms[first : first + held]
-            some[:] = gumbels(sums, len(some), rng).argmax(axis=1)
+            some[:] = (sums + rng.gumbel(size=(len(some), len(sums)))).argmax(axis=1)
     return Drawn(arms, read)
 
 

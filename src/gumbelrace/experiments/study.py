@@ -30,7 +30,7 @@ from gumbelrace.experiments.synthetic import (
     Problems,
 )
 from gumbelrace.population.base import Floats
-from gumbelrace.sample import batches, gumbels
+from gumbelrace.sample import batches
 from gumbelrace.solvers.base import Solver
 from gumbelrace.solvers.exact import Exact, Totals
 from gumbelrace.verdict import wrong
@@ -151,7 +151,7 @@ def measured(point: Point, problems: Problems, settings: Settings, stop: threadi
             raise Stopped
         if tally.draws == 0:
             solver.best(population, None, rng)  # compiles
-        offsets = gumbels(np.zeros(population.arms), count, noise)
+        offsets = noise.gumbel(size=(count, population.arms))
         tally.add(population, solver, prepared.sums, offsets, rng)
         if tally.read >= most or tally.is_exact(population.rewards):
             break

@@ -274,20 +274,19 @@ class CarlinChib(Kernel[ModelChoice]):
     def _step(self, rng: np.random.Generator, state: ModelChoice) -> tuple[ModelChoice, Info]:
         self._check(state)
         decisions, count = Decisions(self.solver, rng), len(self.models)
-        drawn, gumbel = [model.pseudoprior.sample(rng) for model in self.models], rng.gumbel(size=count)
+        drawn = [model.pseudoprior.sample(rng) for model in self.models]
         drawn[state.model] = self._updated(decisions, state)
-        offset = state.log_weights + [self._log_odds(k, x) for k, x in enumerate(drawn)] + gumbel
+        offset = state.log_weights + [self._log_odds(k, x) for k, x in enumerate(drawn)]
         if any(self._is_far(k, x) for k, x in enumerate(drawn)):
             decisions.solver = Exact()
-        model = decisions.best(checked_population(self.likelihood(drawn), count), offset)
+        model = decisions.draw(checked_population(self.likelihood(drawn), count), offset)
         weights = self._adapted(state, model)
         after = ModelChoice(model, tuple(drawn), weights, state.iteration + 1)
         return after, decisions.info(float(model != state.model))
 
     def with_solver(self, solver: Solver) -> Self:
         """Return the same kernel with another solver, also for the kernels of the models."""
-        models = [replace(model, kernel=model.kernel.with_solver(solver)) for model in self.models]
-        return replace(self, models=models, solver=solver)
+        return self._with_solvers(solver, solver)
 
     def audit(self, rng: np.random.Generator, state: ModelChoice) -> Checked[ModelChoice]:
         """Make one step, checking every decision, also those of the current model's kernel."""
@@ -301,21 +300,18 @@ class CarlinChib(Kernel[ModelChoice]):
         noise, rows = (int(seed) for seed in rng.integers(2**63, size=2))
         own = np.random.default_rng(rows)
         inner, outer = Audited(self.models[state.model].kernel.solver, own), Audited(self.solver, own)
-        raced, _ = self._with_solvers(state.model, inner, outer).step(np.random.default_rng(noise), state)
+        raced, _ = self._with_solvers(inner, outer).step(np.random.default_rng(noise), state)
         errors, exact = inner.errors + outer.errors, raced
         if errors > 0:
             right = Audited(Exact(), own)
-            exact, _ = self._with_solvers(state.model, right, right).step(
-                np.random.default_rng(noise), state
-            )
+            exact, _ = self._with_solvers(right, right).step(np.random.default_rng(noise), state)
         impossible, decisions = inner.impossible + outer.impossible, inner.decisions + outer.decisions
         promise = weakest([inner.promise, outer.promise])
         return Checked(errors, decisions, raced, exact, impossible, promise), inner, outer
 
-    def _with_solvers(self, model: int, inner: Solver, outer: Solver) -> Self:
-        """Return the same kernel with a solver for the moves of one model, and one for the model's draw."""
-        models, current = list(self.models), self.models[model]
-        models[model] = replace(current, kernel=current.kernel.with_solver(inner))
+    def _with_solvers(self, inner: Solver, outer: Solver) -> Self:
+        """Return the same kernel with a solver for the models' moves, and one for the draw of the model."""
+        models = [replace(model, kernel=model.kernel.with_solver(inner)) for model in self.models]
         return replace(self, models=models, solver=outer)
 
     def _updated(self, decisions: Decisions, state: ModelChoice) -> Floats:

@@ -17,9 +17,9 @@ from gumbelrace.kernels.cluster_partition import CLUSTERS, Partition, rearrange,
 from gumbelrace.kernels.cluster_sums import close_column
 from gumbelrace.kernels.cluster_sweep import Task
 from gumbelrace.kernels.cluster_whole import DONE, NONE, READ, Desk, is_summed
-from gumbelrace.kernels.graph_sweep import gumbel
 from gumbelrace.population.base import CODE, FINE, Source, read
 from gumbelrace.population.pair_readers import COUNT, FIRST
+from gumbelrace.solvers.questions import gumbel
 from gumbelrace.solvers.separate import OwnGear
 
 

@@ -10,8 +10,8 @@ from gumbelrace.kernels.cluster_choice import choose
 from gumbelrace.kernels.cluster_partition import CLUSTERS, UNPLACED, relocate, set_aside
 from gumbelrace.kernels.cluster_sums import moved, needs_a_column
 from gumbelrace.kernels.cluster_whole import ALL, CHANGED, DONE, NONE, VISITED, WRONG, Desk, is_best
-from gumbelrace.kernels.graph_sweep import gumbel
 from gumbelrace.population.base import CODE, FINE, Source
+from gumbelrace.solvers.questions import gumbel
 from gumbelrace.solvers.separate import OwnGear
 
 

@@ -14,17 +14,18 @@ from numpy.typing import NDArray
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.jit import call_setter, kernel, part
 from gumbelrace.kernels.checks import try_out_prior
-from gumbelrace.kernels.compiled_walk import CURRENT, PROPOSED
 from gumbelrace.kernels.metropolis import Metropolis
 from gumbelrace.kernels.normal_laws import Laws, put, standardise
 from gumbelrace.kernels.proposals import Autoregressive
 from gumbelrace.population.base import CODE, FINE, Floats
 from gumbelrace.population.desk import Desk
-from gumbelrace.solvers.base import Solver
+from gumbelrace.solvers.base import Asked, Solver
 from gumbelrace.solvers.engine import Plan, answer
 from gumbelrace.solvers.field import AT_ONCE, EVALUATIONS, LEADER, LOOKS
+from gumbelrace.solvers.questions import CURRENT, PROPOSED, Question
 
 Indices = NDArray[np.int64]
+MOVE, DRAW = Asked(Question.ACCEPT), Asked(Question.DRAW)
 
 
 class Bench(NamedTuple):
@@ -71,11 +72,12 @@ def can_compile(models: Sequence[Any], likelihood: Any, solver: Solver) -> bool:
             and kernel.proposal.correlation == first.kernel.proposal.correlation
             and model.log_prior is kernel.log_prior is first.log_prior
             and kernel.likelihood is likelihood
-            and kernel.solver == solver
+            and kernel.solver == first.kernel.solver
         )
 
     compiled = hasattr(likelihood, "desk") and hasattr(first.log_prior, "py_func")
-    return compiled and solver.is_a_race and all(map(moves_like_the_first, models))
+    races = solver.is_a_race and first.kernel.solver.is_a_race
+    return compiled and races and all(map(moves_like_the_first, models))
 
 
 class CompiledChoice:
@@ -91,13 +93,13 @@ class CompiledChoice:
     laws : Laws
         Pseudopriors.
     solver : Solver
-        One whose races are those of the engine.
+        For the draws of the model: one whose races are those of the engine.
     """
 
     def __init__(self, first: Any, likelihood: Any, laws: Laws, solver: Solver) -> None:
         for mean, dimension in zip(laws.means, laws.dimensions, strict=True):
             try_out_prior(first.log_prior, mean[:dimension])
-        self._laws, self._solver = laws, solver
+        self._laws, self._solver, self._solver_of_moves = laws, solver, first.kernel.solver
         self._correlation: float = first.kernel.proposal.correlation
         self._pair: Desk = likelihood.desk(2, laws.dimensions, first.log_prior)
         self._all: Desk = likelihood.desk(len(laws.dimensions), laws.dimensions, first.log_prior)
@@ -107,9 +109,11 @@ class CompiledChoice:
         self, rng: np.random.Generator, model: int, parameters: Floats, weights: Floats, gains: Floats
     ) -> History:
         """Make as many steps as there are gains, by which the weight of the model visited is lowered."""
-        history, solver = _new_history(len(gains), parameters.shape), self._solver
+        history = _new_history(len(gains), parameters.shape)
         pair, every = self._pair.population, self._all.population
-        with solver.plan(pair, rng) as of_pair, solver.plan(every, rng) as of_all, rng.bit_generator.lock:
+        moves = self._solver_of_moves.plan(MOVE, pair, rng)
+        draws = self._solver.plan(DRAW, every, rng)
+        with moves as of_pair, draws as of_all, rng.bit_generator.lock:
             made = choose(
                 _bench(self._pair, of_pair),
                 _bench(self._all, of_all),
@@ -189,7 +193,7 @@ def propose_move(
     put(laws, model, z, pair.parameters[PROPOSED])
     pair.models[CURRENT] = pair.models[PROPOSED] = model
     read = set_offsets(pair)
-    offset[CURRENT] += 0.5 * before - rng.standard_exponential()  # log u
+    offset[CURRENT] += 0.5 * before
     offset[PROPOSED] += 0.5 * after
     return read, max(before, after) > laws.limits[model]
 
@@ -218,9 +222,7 @@ def propose_models(
             every.parameters[k, i] = parameters[k, i]
     read = set_offsets(every)
     for k in range(len(laws.dimensions)):
-        gumbel = -np.log(rng.standard_exponential())
-        known = 0.5 * lengths[k] + laws.log_volumes[k] + chain.weights[k]
-        every.plan.field.offset[k] += known + gumbel
+        every.plan.field.offset[k] += 0.5 * lengths[k] + laws.log_volumes[k] + chain.weights[k]
     return read, far
 
 

@@ -21,11 +21,10 @@ from gumbelrace.packed import Packed, pack, unpack
 from gumbelrace.population.base import CODE, FINE, Floats
 from gumbelrace.population.desk import SETTER
 from gumbelrace.population.likelihood import Likelihood
-from gumbelrace.solvers.base import Solver
+from gumbelrace.solvers.base import Asked, Solver
 from gumbelrace.solvers.engine import Plan, answer
 from gumbelrace.solvers.field import EVALUATIONS, LOOKS
-
-CURRENT, PROPOSED = 0, 1
+from gumbelrace.solvers.questions import CURRENT, PROPOSED, Question
 
 
 class History(NamedTuple):
@@ -78,7 +77,8 @@ class CompiledWalk:
         history = _new_history(count, len(position))
         self._points[CURRENT] = position
         setter = self._setter.address, self._packed.address
-        with self._solver.plan(self._population, rng) as plan, rng.bit_generator.lock:
+        move = Asked(Question.ACCEPT)
+        with self._solver.plan(move, self._population, rng) as plan, rng.bit_generator.lock:
             made = walk(plan, rng, setter, self._points, self._factor, self._normal, history)
         if made < count:
             raise InvalidArgument(
@@ -112,15 +112,16 @@ def walk(
         known = call_setter(
             setter[0], setter[1], offset.ctypes.data, source.low.ctypes.data, source.high.ctypes.data
         )
-        offset[CURRENT] -= rng.standard_exponential()  # log u
         if not (offset[CURRENT] < np.inf and offset[PROPOSED] < np.inf):
             return t
-        winner = answer(plan)
-        if source.fault[CODE] != FINE:
-            return t
+        winner = CURRENT
+        if offset[PROPOSED] > -np.inf:  # else nothing is read
+            winner = answer(plan)
+            if source.fault[CODE] != FINE:
+                return t
+            history.evaluations[t] = tally[EVALUATIONS] + known
+            history.looks[t] = tally[LOOKS]
         history.accepted[t] = winner == PROPOSED
-        history.evaluations[t] = tally[EVALUATIONS] + known
-        history.looks[t] = tally[LOOKS]
         for i in range(points.shape[1]):
             points[CURRENT, i] = points[winner, i]
             history.positions[t, i] = points[CURRENT, i]

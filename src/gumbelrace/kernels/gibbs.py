@@ -13,7 +13,7 @@ from gumbelrace.kernels.base import Info, Kernel
 from gumbelrace.kernels.checks import check_function, check_room, check_state, check_sweeps
 from gumbelrace.kernels.scan import Scan, Systematic
 from gumbelrace.kernels.target import Decisions
-from gumbelrace.population.base import Floats, Population, checked_count
+from gumbelrace.population.base import Population, checked_count
 from gumbelrace.population.given import as_population
 from gumbelrace.sample import checked_prior
 from gumbelrace.solvers.base import Solver, checked_solver
@@ -118,12 +118,7 @@ class Gibbs(Kernel[Labels]):
         population, log_prior = checked_conditional(self.conditional(given, variable), variable)
         check_room(labels, population.arms)
         prior = checked_prior(log_prior, population.arms)
-        return decisions.best(population, prior + noise(decisions.rng, temperature, population.arms))
-
-
-def noise(rng: np.random.Generator, temperature: float, arms: int) -> Floats:
-    """Draw Gumbel variables times a temperature; at 0 draw none."""
-    return temperature * rng.gumbel(size=arms) if temperature > 0.0 else np.zeros(arms)
+        return decisions.draw(population, prior, temperature)
 
 
 def checked_conditional(given: Any, variable: int) -> tuple[Population, ArrayLike | None]:

@@ -176,11 +176,11 @@ class GraphGibbs(Kernel[Labels]):
         task = Task(temperature, not isinstance(self.solver, Exact), of_rows is not None)
         order = self.scan.order(check_generator(rng), len(before))
         rules, layout = self._rules
-        noise, bits = bits_of(rng), bits_of(rng if of_rows is None else of_rows)
+        noise, of_row = bits_of(rng), bits_of(rng if of_rows is None else of_rows)
         with self._places.lend() as place, rng.bit_generator.lock:
             desk, source, stream, _ = place
             desk.labels[:], desk.tally[:], source.fault[:] = before, 0, 0
-            plan, _kept_alive = prepared(rules, source, stream, bits, len(stream.seen))
+            plan, _kept_alive = prepared(rules, source, stream, (noise, of_row), len(stream.seen))
             for part in parts(len(order), self._first_part()):
                 sweep(plan, stream, layout, self._unary, desk, task, noise, order[part])
                 if source.fault[CODE] != FINE:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.jit import Bits, call_next_uint64, kernel, part
+from gumbelrace.jit import Bits, kernel, part
 from gumbelrace.kernels.graph_head import (
     ALL,
     CHANGED,
@@ -32,6 +32,7 @@ from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source
 from gumbelrace.shuffle import Stream
 from gumbelrace.solvers.engine import Plan, answer
 from gumbelrace.solvers.field import EVALUATIONS, EXHAUSTED, LEADER, LOOKS
+from gumbelrace.solvers.questions import gumbel
 
 
 class Task(NamedTuple):
@@ -98,15 +99,6 @@ def draw_offset(memo: Memo, unary: Floats, task: Task, bits: Bits, i: int) -> No
         memo.offset[arm] = unary[row, arm]
         if task.temperature > 0.0:
             memo.offset[arm] += gumbel(bits) * task.temperature
-
-
-@part
-def gumbel(bits: Bits) -> float:
-    """Draw a standard Gumbel variable."""
-    # 52 random bits and a half: strictly between 0 and 1, without rounding.
-    drawn = call_next_uint64(bits.next_uint64, bits.state) >> np.uint64(12)
-    uniform = (np.float64(drawn) + 0.5) * 2.0**-52
-    return -np.log(-np.log(uniform))
 
 
 @part

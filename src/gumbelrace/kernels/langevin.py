@@ -143,15 +143,15 @@ class Langevin(Kernel[LangevinState]):
         check_state(state, LangevinState)
         decisions, x = Decisions(self.solver, rng), checked_point(state.position)
         rows = rng.choice(self.size, self.batch, replace=False)
-        noise, log_u = rng.standard_normal(len(x)), -rng.standard_exponential()
-        of_current = prior_of_current(self.log_prior, x) + log_u
+        noise = rng.standard_normal(len(x))
+        of_current = prior_of_current(self.log_prior, x)
         move = noise + self._drift(decisions, rows, x, state.log_step)
         proposed = checked_point(x + math.exp(state.log_step) * stretched(self.scale, move))
         of_proposed = prior_at(self.log_prior, proposed)
         if of_proposed > -np.inf:  # the gradient of what is impossible may not exist
             back = -move - self._drift(decisions, rows, proposed, state.log_step)
             of_proposed += 0.5 * float(noise @ noise - back @ back)
-        accepted = decisions.prefers(self.likelihood, x, proposed, (of_current, of_proposed))
+        accepted = decisions.accepts(self.likelihood, x, proposed, (of_current, of_proposed))
         position = proposed if accepted else state.position
         return self._adapted(state, accepted)._replace(position=position), decisions.info(float(accepted))
 

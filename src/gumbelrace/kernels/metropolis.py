@@ -131,9 +131,8 @@ class Metropolis(Kernel[Position]):
     def _step(self, rng: np.random.Generator, state: Position) -> tuple[Position, Info]:
         decisions, x = Decisions(self.solver, rng), checked_point(state.position)
         proposed = self._propose(rng, x)
-        log_u = -rng.standard_exponential()
-        offset = self._offset(x, proposed, log_u)
-        accepted = decisions.prefers(self.likelihood, x, proposed, offset)
+        offset = self._offset(x, proposed)
+        accepted = decisions.accepts(self.likelihood, x, proposed, offset)
         return Position(proposed) if accepted else state, decisions.info(float(accepted))
 
     def _propose(self, rng: np.random.Generator, x: Floats) -> Floats:
@@ -142,8 +141,8 @@ class Metropolis(Kernel[Position]):
             raise ShapeMismatch(f"the proposal has shape {proposed.shape}, and the position {x.shape}")
         return proposed
 
-    def _offset(self, x: Floats, proposed: Floats, log_u: float) -> tuple[float, float]:
-        of_current = prior_of_current(self.log_prior, x) + log_u
+    def _offset(self, x: Floats, proposed: Floats) -> tuple[float, float]:
+        of_current = prior_of_current(self.log_prior, x)
         of_proposed = prior_at(self.log_prior, proposed)
         # What is impossible may have no proposal density either.
         possible = of_proposed > -np.inf

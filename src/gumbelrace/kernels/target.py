@@ -16,7 +16,8 @@ from gumbelrace.kernels.base import Info
 from gumbelrace.kernels.checks import try_out_prior
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import Floats, Population
-from gumbelrace.solvers.base import Solver
+from gumbelrace.solvers.base import Asked, Solver
+from gumbelrace.solvers.questions import PROPOSED, Question
 
 Likelihood = Callable[[Floats], Population]
 LogPrior = Callable[[Floats], float]
@@ -41,20 +42,33 @@ class Decisions:
         self.solver, self.rng = solver, check_generator(rng)
         self.evaluations = self.rewards = self.looks = 0
 
-    def best(self, population: Population, offset: Floats) -> int:
-        """Find the best arm."""
-        outcome = self.solver.best(population, offset, self.rng)
+    def answer(self, asked: Asked, population: Population, offset: Floats) -> int:
+        """Have a question answered."""
+        outcome = self.solver.answer(asked, population, offset, self.rng)
         self.evaluations += outcome.evaluations
         self.rewards += population.rewards
         self.looks += outcome.looks
         return outcome.arm
 
+    def draw(self, population: Population, log_prior: Floats, temperature: float = 1.0) -> int:
+        """Draw an arm."""
+        return self.answer(Asked(Question.DRAW, temperature), population, log_prior)
+
+    def accepts(self, likelihood: Likelihood, x: Floats, y: Floats, offset: Sequence[float]) -> bool:
+        """Whether the point y is accepted in place of x; an impossible y is not, and nothing is read."""
+        return self._prefers(Question.ACCEPT, likelihood, x, y, offset)
+
     def prefers(self, likelihood: Likelihood, x: Floats, y: Floats, offset: Sequence[float]) -> bool:
         """Whether the point y beats the point x; an impossible y does not, and nothing is read."""
-        if offset[1] == -np.inf:
+        return self._prefers(Question.WINNER, likelihood, x, y, offset)
+
+    def _prefers(
+        self, question: Question, likelihood: Likelihood, x: Floats, y: Floats, offset: Sequence[float]
+    ) -> bool:
+        if offset[PROPOSED] == -np.inf:
             return False
         population = checked_population(likelihood(np.stack([x, y])), arms=2)
-        return self.best(population, np.array(offset)) == 1
+        return self.answer(Asked(question), population, np.array(offset)) == PROPOSED
 
     def count(self, info: Info) -> None:
         """Count what another kernel has read as part of this step."""

@@ -3,10 +3,10 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,8 @@ from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import CODE, FINE, Floats, Population, SharedPopulation
 from gumbelrace.population.given import as_population
 from gumbelrace.solvers import engine, separate
+from gumbelrace.solvers.field import QUESTION, Field
+from gumbelrace.solvers.questions import Question, put_noise
 from gumbelrace.solvers.results import Results, new_results, part_of
 
 # Ctrl-C is heard between calls of a kernel; a call is given about this many seconds of draws.
@@ -88,6 +90,17 @@ def weakest(promises: Sequence[Promise]) -> Promise:
     return max(promises, key=lambda promise: promise.delta)
 
 
+class Asked(NamedTuple):
+    """A question, and the temperature of a draw."""
+
+    question: Question = Question.WINNER
+    temperature: float = 1.0
+
+    def put(self, field: Field) -> None:
+        """Put the question where a race looks for it."""
+        field.tally[QUESTION], field.temperature[0] = self.question, self.temperature
+
+
 class Solver(ABC):
     """Finds the best arm of a population: argmax of offset + sum of rewards."""
 
@@ -123,16 +136,35 @@ class Solver(ABC):
         rng : numpy.random.Generator
             Chooses the rows.
         """
-        rewards = as_population(population)
-        offsets = np.zeros(rewards.arms) if offset is None else floats(offset, "offset")
-        found = self.best_each(rewards, offsets[None], rng)
+        return self.answer(Asked(), as_population(population), offset, rng)
+
+    def answer(
+        self,
+        asked: Asked,
+        population: Population,
+        offset: ArrayLike | None,
+        rng: np.random.Generator,
+    ) -> Outcome:
+        """Answer a question once."""
+        offsets = np.zeros(population.arms) if offset is None else np.array(floats(offset, "offset"))
+        found = self.answer_each(asked, population, offsets[None], rng)
         return Outcome(
             int(found.arms[0]),
-            int(found.evaluations[0]) + rewards.read_before,
+            int(found.evaluations[0]) + population.read_before,
             int(found.looks[0]),
             bool(found.exhausted[0]),
             bool(found.tied[0]),
         )
+
+    def answer_each(
+        self, asked: Asked, population: Population, offsets: Floats, rng: np.random.Generator
+    ) -> Results:
+        """Answer a question once for each row of `offsets`, to which the noise is added."""
+        rng = check_generator(rng)
+        checked_offsets(offsets, population.arms)
+        with rng.bit_generator.lock:
+            put_noise(*asked, offsets, bits_of(rng))
+        return self.best_each(population, offsets, rng)
 
     def best_each(self, population: Population, offsets: ArrayLike, rng: np.random.Generator) -> Results:
         """Find the best arm once for each row of `offsets`; return an array of each result.
@@ -164,7 +196,7 @@ class Solver(ABC):
         results: Results,
     ) -> None:
         if isinstance(population, SharedPopulation):
-            with self.plan(population, rng) as plan:
+            with self.plan(Asked(), population, rng) as plan:
                 for part in parts(len(offsets)):
                     engine.answer_each(plan, offsets[part], part_of(results, part))
                     if plan.source.fault[CODE] != FINE:
@@ -179,15 +211,34 @@ class Solver(ABC):
                 if source.fault[CODE] != FINE:
                     break
 
+    def plan(
+        self,
+        asked: Asked,
+        population: SharedPopulation,
+        rng: np.random.Generator,
+        rows: np.random.Generator | None = None,
+    ) -> AbstractContextManager[engine.Plan]:
+        """Lend what compiled code needs to have a question answered, again and again.
+
+        The noise comes from `rng`; `rows` chooses the rows, if it is given.
+        """
+        return self._planned(asked, population, rng, rng if rows is None else rows)
+
     @contextmanager
-    def plan(self, population: SharedPopulation, rng: np.random.Generator) -> Iterator[engine.Plan]:
-        """Lend what compiled code needs to have the best arm found, again and again."""
+    def _planned(
+        self,
+        asked: Asked,
+        population: SharedPopulation,
+        rng: np.random.Generator,
+        rows: np.random.Generator,
+    ) -> Iterator[engine.Plan]:
         stream_of, source_of = population.rows.stream(), population.source(self.needs_range)
         # Sources raise what went wrong as they close; streams must hear of it, not to be lent again.
         with stream_of as stream, source_of as source:
-            rule, bits = self.rule(population), bits_of(rng)
-            prepared = engine.prepared(rule, source, stream, bits, population.size)
-            yield prepared.plan
+            rule, bits = self.rule(population), (bits_of(rng), bits_of(rows))
+            plan, _kept_alive = engine.prepared(rule, source, stream, bits, population.size)
+            asked.put(plan.field)
+            yield plan
 
 
 def parts(draws: int, count: int = 1) -> Iterator[slice]:

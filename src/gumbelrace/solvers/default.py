@@ -1,14 +1,16 @@
 """Which solver to use if the user does not say."""
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gumbelrace.population.base import Population
-from gumbelrace.solvers.base import Promise, Solver, checked_delta
+from gumbelrace.population.base import Population, SharedPopulation
+from gumbelrace.solvers.base import Asked, Promise, Solver, checked_delta
 from gumbelrace.solvers.betting import Betting
+from gumbelrace.solvers.engine import Plan
 from gumbelrace.solvers.race import Race
 from gumbelrace.solvers.results import Results
 
@@ -61,6 +63,16 @@ class Default(Solver):
     def rule(self, population: Population) -> Any:
         """Give the rule of the population's default solver."""
         return self._of(population).rule(population)
+
+    def plan(
+        self,
+        asked: Asked,
+        population: SharedPopulation,
+        rng: np.random.Generator,
+        rows: np.random.Generator | None = None,
+    ) -> AbstractContextManager[Plan]:
+        """Lend the plan of the population's default solver."""
+        return self._of(population).plan(asked, population, rng, rows)
 
     def best_each(self, population: Population, offsets: ArrayLike, rng: np.random.Generator) -> Results:
         """Find the best arm once for each row of `offsets`, with the population's default solver."""

@@ -22,6 +22,7 @@ from gumbelrace.solvers.field import (
     AT_ONCE,
     EXHAUSTED,
     LEADER,
+    QUESTION,
     TAKEN,
     Field,
     admit,
@@ -30,6 +31,7 @@ from gumbelrace.solvers.field import (
     rank,
     reset,
 )
+from gumbelrace.solvers.questions import add_noise
 from gumbelrace.solvers.reading import KEPT, Sample, gather, new_block, new_rows, new_sample, open_look
 from gumbelrace.solvers.results import Results, record
 from gumbelrace.solvers.rules import begin, judge, next_look
@@ -46,6 +48,7 @@ class Workspace(NamedTuple):
     work: Any  # of the rule
     source: Source
     stream: Stream
+    noise: Bits
     bits: Bits
     size: NDArray[np.int64]  # how many rows there are
     field: Field
@@ -71,14 +74,17 @@ class Prepared(NamedTuple):
     kept_alive: Any
 
 
-def prepared(rule: Any, source: Source, stream: Stream, bits: Bits, size: int) -> Prepared:
-    """Make a workspace, and compile the race by this rule unless that was done before."""
+def prepared(rule: Any, source: Source, stream: Stream, bits: tuple[Bits, Bits], size: int) -> Prepared:
+    """Make a workspace, and compile the race by this rule unless that was done before.
+
+    The bits are those of the noise and those that choose rows.
+    """
     workspace = Workspace(
         rule,
         rule.working_memory(source.arms),
         source,
         stream,
-        bits,
+        *bits,
         np.array([size]),
         new_field(source.arms),
         new_sample(source, stream, size, rule.keeps),
@@ -112,10 +118,11 @@ def answer(plan: Plan) -> int:
 
 @kernel
 def answer_each(plan: Plan, offsets: Floats, results: Results) -> None:
-    """Find the best arm once for each row of `offsets`."""
+    """Answer once for each row of `offsets`."""
+    offset = plan.field.offset
     for draw in range(len(offsets)):
-        for arm in range(offsets.shape[1]):
-            plan.field.offset[arm] = offsets[draw, arm]
+        for arm in range(len(offset)):
+            offset[arm] = offsets[draw, arm]
         answer(plan)
         if plan.source.fault[CODE] != FINE:
             return
@@ -126,6 +133,7 @@ def answer_each(plan: Plan, offsets: Floats, results: Results) -> None:
 def race(workspace: Workspace) -> None:
     """Run one race; what it found is in `field.tally`."""
     rule, source, field, size = workspace.rule, workspace.source, workspace.field, workspace.size[0]
+    add_noise(field.tally[QUESTION], field.temperature[0], field.offset, workspace.noise)
     reset(field, source)
     admit(field, source)
     workspace.sample.runs[0] = 0

@@ -9,13 +9,14 @@ from gumbelrace.jit import as_written, part
 from gumbelrace.population.base import Floats, Source
 
 # Entries of Field.tally
-ALIVE, LEADER, RUNNER_UP, TAKEN, EVALUATIONS, LOOKS, EXHAUSTED, AT_ONCE = range(8)
+ALIVE, LEADER, RUNNER_UP, TAKEN, EVALUATIONS, LOOKS, EXHAUSTED, AT_ONCE, QUESTION = range(9)
 
 
 class Field(NamedTuple):
     """The arms of one draw and what is known of them (compiled code changes the arrays)."""
 
-    tally: NDArray[np.int64]  # AT_ONCE: read everything, whatever the rule says
+    tally: NDArray[np.int64]  # QUESTION is a `Question`; AT_ONCE: read everything, whatever the rule says
+    temperature: Floats  # of a draw
     arms: NDArray[np.int64]  # the first tally[ALIVE] are still in the race
     rows: NDArray[np.int64]  # how many rows of each arm were read
     out: NDArray[np.uint8]  # arms to drop
@@ -31,7 +32,8 @@ class Field(NamedTuple):
 def new_field(arms: int) -> Field:
     """Make room for the arms of a draw."""
     return Field(
-        np.zeros(8, np.int64),
+        np.zeros(9, np.int64),
+        np.ones(1),
         np.empty(arms, np.int64),
         np.empty(arms, np.int64),
         np.zeros(arms, np.uint8),
