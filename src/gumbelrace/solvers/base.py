@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,9 @@ from gumbelrace.solvers.results import Results, new_results, part_of
 
 # Ctrl-C is heard between calls of a kernel; a call is given about this many seconds of draws.
 SECONDS_A_CALL = 0.1
+
+# What a question needs, for messages.
+NEEDED = {Question.WINNER: "the best arm", Question.DRAW: "a draw", Question.ACCEPT: "a decision on a move"}
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,8 @@ class Solver(ABC):
 
     #: Whether the solver cannot work without a reward range.
     needs_range = False
+    #: What it can be asked.
+    answers: ClassVar[frozenset[Question]] = frozenset(Question)
     #: Whether all it does on arms that share their rows is `engine.race` with its `rule`.
     is_a_race = True
 
@@ -121,6 +126,14 @@ class Solver(ABC):
     @abstractmethod
     def rule(self, population: Population) -> Any:
         """Give the rule of the race (see `rules`, or `separate` for arms with rows of their own)."""
+
+    def check_question(self, question: Question) -> None:
+        """Refuse a question that the solver cannot answer."""
+        if question not in self.answers:
+            raise InvalidArgument(
+                f"{type(self).__name__} decides only whether to accept a move, and this needs "
+                f"{NEEDED[question]}; use Betting(), Race() or Exact()"
+            )
 
     def best(
         self, population: Population | ArrayLike, offset: ArrayLike | None, rng: np.random.Generator
@@ -159,7 +172,10 @@ class Solver(ABC):
     def answer_each(
         self, asked: Asked, population: Population, offsets: Floats, rng: np.random.Generator
     ) -> Results:
-        """Answer a question once for each row of `offsets`, to which the noise is added."""
+        """Answer a question once for each row of `offsets`, to which the noise is added.
+
+        Who finds winners answers every question: with the noise added, it asks for the winner.
+        """
         rng = check_generator(rng)
         checked_offsets(offsets, population.arms)
         with rng.bit_generator.lock:
@@ -172,6 +188,12 @@ class Solver(ABC):
         Evaluations are those of the races: what a population has read when it was made (`read_before`) was
         read once, however many calls there are.
         """
+        return self._answer_each(Asked(), population, offsets, rng)
+
+    def _answer_each(
+        self, asked: Asked, population: Population, offsets: ArrayLike, rng: np.random.Generator
+    ) -> Results:
+        self.check_question(asked.question)
         rng = check_generator(rng)
         offsets = checked_offsets(offsets, population.arms)
         if self.needs_range and not population.knows_range:
@@ -185,18 +207,19 @@ class Solver(ABC):
         if known is not None:
             offsets = checked_offsets(offsets + known.sums, population.arms)
         with rng.bit_generator.lock:
-            self._solve(population, offsets, rng, results)
+            self._solve(asked, population, offsets, rng, results)
         return results
 
     def _solve(
         self,
+        asked: Asked,
         population: Population,
         offsets: Floats,
         rng: np.random.Generator,
         results: Results,
     ) -> None:
         if isinstance(population, SharedPopulation):
-            with self.plan(Asked(), population, rng) as plan:
+            with self.plan(asked, population, rng) as plan:
                 for part in parts(len(offsets)):
                     engine.answer_each(plan, offsets[part], part_of(results, part))
                     if plan.source.fault[CODE] != FINE:
@@ -222,6 +245,7 @@ class Solver(ABC):
 
         The noise comes from `rng`; `rows` chooses the rows, if it is given.
         """
+        self.check_question(asked.question)
         return self._planned(asked, population, rng, rng if rows is None else rows)
 
     @contextmanager

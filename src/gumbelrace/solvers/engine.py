@@ -6,14 +6,16 @@ put the offsets of the arms into `Plan.field`, call, and find there who has won.
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 from numba import types
+from numba.extending import overload
 from numpy.typing import NDArray
 
-from gumbelrace.jit import OPTIONS, Bits, call_entry, kernel, part
+from gumbelrace.jit import OPTIONS, PART, Bits, call_entry, kernel, part
 from gumbelrace.packed import named, pack, unpack_named
 from gumbelrace.population.base import CODE, FINE, Floats, Source
 from gumbelrace.shuffle import Stream, rewind
@@ -34,7 +36,7 @@ from gumbelrace.solvers.field import (
 from gumbelrace.solvers.questions import add_noise
 from gumbelrace.solvers.reading import KEPT, Sample, gather, new_block, new_rows, new_sample, open_look
 from gumbelrace.solvers.results import Results, record
-from gumbelrace.solvers.rules import begin, judge, next_look
+from gumbelrace.solvers.rules import begin, judge, next_look, run, runs_itself
 from gumbelrace.solvers.scanning import is_due, scan, scan_is_cheaper
 
 # answer(words) -> 0
@@ -103,7 +105,8 @@ def _entry(name: str) -> Any:
 
     @numba.cfunc(ENTRY, cache=True, **OPTIONS)
     def answer(words):  # type: ignore[no-untyped-def]
-        race(unpack_named(words, name)[0])
+        workspace = unpack_named(words, name)[0]
+        run(workspace.rule, workspace)
         return 0
 
     return answer
@@ -127,6 +130,12 @@ def answer_each(plan: Plan, offsets: Floats, results: Results) -> None:
         if plan.source.fault[CODE] != FINE:
             return
         record(plan.field, results, draw)
+
+
+@overload(run, jit_options=PART, strict=False)
+def _run(rule: Any, workspace: Any) -> Callable[..., None] | None:
+    # Rules that do not say how they run race.
+    return None if rule.instance_class in runs_itself else lambda rule, workspace: race(workspace)
 
 
 @part

@@ -27,7 +27,7 @@ from gumbelrace.population.base import (
     read,
 )
 from gumbelrace.shuffle import Streams, rewind_all, take_from
-from gumbelrace.solvers.base import Promise, Solver, checked_delta, parts
+from gumbelrace.solvers.base import Asked, Promise, Solver, checked_delta, parts
 from gumbelrace.solvers.results import Results, is_tie, part_of
 
 # Rows of an arm are drawn so many at a time: the memory that one waits for is fetched for all.
@@ -256,7 +256,12 @@ class LilUCB(Solver):
         return guaranteed(self.delta) if self.proved else heuristic(self.delta, population.arms)
 
     def _solve(
-        self, population: Population, offsets: Floats, rng: np.random.Generator, results: Results
+        self,
+        asked: Asked,
+        population: Population,
+        offsets: Floats,
+        rng: np.random.Generator,
+        results: Results,
     ) -> None:
         lil, bits = self.rule(population), bits_of(rng)
         scale = _scale(population)

@@ -2,6 +2,8 @@
 
 A rule is a named tuple that a solver passes in; numba picks the functions of its class when it compiles:
 
+- ``run(rule, workspace)``: answer a question; a rule of a race leaves that to `engine.race`, which needs
+
 - ``begin(rule, work, source, field, size)``: start a draw, flagging arms that need no reading;
 - ``next_look(rule, taken, size)``: how many rows to read now (`reading.HELD` at most), 0 to scan the rest;
 - ``judge(rule, work, source, field, sample, taken, size)``: count the look, flag in `field.out` the arms to
@@ -20,6 +22,14 @@ from gumbelrace.jit import OPTIONS, PART, Function
 from gumbelrace.population.base import Source
 from gumbelrace.solvers.field import Field
 from gumbelrace.solvers.reading import Sample
+
+
+def run(rule: Any, workspace: Any) -> None:
+    """Answer the question in the workspace: by a race, unless the rule says how."""
+    raise NotImplementedError
+
+
+runs_itself: set[type] = set()
 
 
 def begin(rule: Any, work: Any, source: Source, field: Field, size: int) -> None:
@@ -45,6 +55,8 @@ def implements(
     """Make the decorated function what `generic` does for class `rule`; if it `makes` arrays, say so."""
 
     def register(function: Function) -> Function:
+        if generic is run:
+            runs_itself.add(rule)
         options = OPTIONS if makes else PART
 
         @overload(generic, jit_options=options, strict=False)
