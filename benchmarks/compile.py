@@ -2,8 +2,8 @@
 
     python benchmarks/compile.py [--only draw kernels ...]
 
-Every line is a process of its own. "cold": nothing was compiled before; "further": after a first draw from a
-table was; "again": the same process once more, which finds in the cache whatever can be kept there.
+Every line is a process of its own. "cold": nothing was compiled before; "further": after the first draws
+from a table; "again": the same process once more, which finds in the cache whatever can be kept there.
 """
 
 import os
@@ -80,10 +80,8 @@ def draw(quick: bool) -> None:
     """The first draw of all."""
     lines = []
     for method in ("Betting()", "Race()"):
-        cache = Cache()
-        lines.append(Line(f"sample(table), {method}", *([0.0] * 3))._replace(
-            seconds=cache.seconds(DRAW.format(method)), target=12.0, again=cache.seconds(DRAW.format(method))
-        ))  # fmt: skip
+        cache, code = Cache(), DRAW.format(method)
+        lines.append(Line(f"sample(table), {method}", cache.seconds(code), 12.0, cache.seconds(code)))
     shown("draw: cold", lines)
 
 
