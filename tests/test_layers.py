@@ -25,6 +25,7 @@ LAYERS = {
     "pool": 0,
     "table_orders": 0.5,
     "packed": 0,
+    "structs": 0.5,
     "population": 1,
     "shuffle": 1,
     "walk": 1,

@@ -16,6 +16,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidGenerator
 
@@ -177,6 +178,12 @@ def bits_of(rng: np.random.Generator) -> Bits:
 def address_of(c_function: Any) -> int:
     """Address of a ctypes function."""
     return ctypes.cast(c_function, ctypes.c_void_p).value or 0
+
+
+def address_of_array(array: NDArray[Any]) -> int:
+    """Give where the first entry of an array lies; ten times faster than `array.ctypes.data`."""
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 @part

@@ -19,52 +19,34 @@ from gumbelrace.errors import InvalidArgument
 
 
 class Packed(NamedTuple):
-    """Data that compiled code finds behind an address: `words` describes `data`, of numba `type`."""
+    """Data that compiled code finds behind an address: `words` describes `parts`, of numba `type`."""
 
     words: NDArray[np.int64]
-    parts: tuple[NDArray[Any], ...]  # kept alive
+    parts: tuple[NDArray[Any], ...]
     type: Any
-    data: tuple[Any, ...]
-
-    def __reduce__(self) -> Any:
-        """Lay out copies anew: they lie elsewhere."""
-        return pack, (self.data,)
 
     @property
     def address(self) -> int:
         """Where the words lie."""
-        return address_of_array(self.words)
+        return self.words.ctypes.data
+
+    def __reduce__(self) -> Any:
+        """Lay out copies anew: they lie elsewhere."""
+        items = zip(self.parts, self.type.types, strict=True)
+        return pack, (tuple(part if isinstance(kind, types.Array) else part[()] for part, kind in items),)
 
 
 def pack(data: tuple[Any, ...]) -> Packed:
-    """Lay out arrays, numbers and named tuples of them for `unpack`; the result keeps them alive."""
+    """Lay out arrays and numbers for `unpack`; the result keeps them alive."""
+    parts = tuple(_part(item, position) for position, item in enumerate(data))
     words: list[int] = []
-    parts: list[NDArray[Any]] = []
-    layouts = tuple(_lay_out(item, position, words, parts) for position, item in enumerate(data))
-    return Packed(np.array(words, np.int64), tuple(parts), _tuple_type(layouts, _named(data)), data)
-
-
-def address_of_array(array: NDArray[Any]) -> int:
-    """Give where the first entry of an array lies; ten times faster than `array.ctypes.data`."""
-    address: int = array.__array_interface__["data"][0]
-    return address
-
-
-def _named(item: Any) -> Any:
-    return type(item) if hasattr(item, "_fields") else None
-
-
-def _lay_out(item: Any, position: int, words: list[int], parts: list[NDArray[Any]]) -> Any:
-    """Append what describes an item, and give its layout: numba's type follows from it."""
-    if _named(item):
-        return _named(item), tuple(_lay_out(field, position, words, parts) for field in item)
-    part = _part(item, position)
-    parts.append(part)
-    words.append(address_of_array(part))
-    if isinstance(item, np.ndarray):
-        words.extend(part.shape)
-        words.extend(part.strides)
-    return _layout(item, part)
+    for item, part in zip(data, parts, strict=True):
+        words.append(part.ctypes.data)
+        if isinstance(item, np.ndarray):
+            words.extend(part.shape)
+            words.extend(part.strides)
+    layouts = tuple(map(_layout, data, parts))
+    return Packed(np.array(words, dtype=np.int64), parts, _tuple_type(layouts))
 
 
 def _part(item: Any, position: int) -> NDArray[Any]:
@@ -79,7 +61,7 @@ def _part(item: Any, position: int) -> NDArray[Any]:
 
 
 # What numba's type of an item depends on: dtype, dimensions (None for a number), layout, whether it is
-# read-only and aligned; of a named tuple, its class and the layouts of its fields.
+# read-only and aligned.
 Layout = tuple[np.dtype[Any], int | None, str, bool, bool]
 
 
@@ -91,13 +73,9 @@ def _layout(item: Any, part: NDArray[Any]) -> Layout:
 
 
 @functools.lru_cache(maxsize=1024)
-def _tuple_type(layouts: tuple[Any, ...], named: Any = None) -> Any:
+def _tuple_type(layouts: tuple[Layout, ...]) -> Any:
     """Give numba's type of a tuple; finding it anew for each population would cost more than a race."""
-    items = [
-        _tuple_type(rest[0], first) if isinstance(first, type) else _type(first, *rest)
-        for first, *rest in layouts
-    ]
-    return types.NamedTuple(items, named) if named else types.Tuple(items)
+    return types.Tuple([_type(*layout) for layout in layouts])
 
 
 def _type(dtype: np.dtype[Any], ndim: int | None, order: str, readonly: bool, aligned: bool) -> Any:
@@ -116,31 +94,11 @@ def unpack(typingctx: Any, words: Any, data_type: Any) -> Any:
     target = data_type.instance_type
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _item(context, builder, _Words(builder, arguments[0]), target)
+        reader = _Words(builder, arguments[0])
+        items = [_item(context, builder, reader, part) for part in target.types]
+        return context.make_tuple(builder, target, items)
 
     return target(words, data_type), codegen
-
-
-# Types by their names, which are the same in every process: what numba caches may depend on a name only.
-_TYPES: dict[str, Any] = {}
-
-
-def named(data_type: Any) -> str:
-    """Give a name by which `unpack_named` finds a type."""
-    name = str(data_type)
-    _TYPES[name] = data_type
-    return name
-
-
-@intrinsic(prefer_literal=True)
-def unpack_named(typingctx: Any, words: Any, name: Any) -> Any:
-    """Do what `unpack` does, with the name of the type."""
-    target = _TYPES[name.literal_value]
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _item(context, builder, _Words(builder, arguments[0]), target)
-
-    return target(words, name), codegen
 
 
 class _Words:
@@ -158,9 +116,6 @@ class _Words:
 
 
 def _item(context: Any, builder: Any, words: _Words, part: Any) -> Any:
-    if isinstance(part, types.BaseTuple):
-        items = [_item(context, builder, words, item) for item in part.types]
-        return context.make_tuple(builder, part, items)
     (address,) = words.take(1)
     if not isinstance(part, types.Array):
         pointer = builder.inttoptr(address, context.get_data_type(part).as_pointer())

@@ -176,10 +176,10 @@ class Solver(ABC):
 
         Who finds winners answers every question: with the noise added, it asks for the winner.
         """
-        rng = check_generator(rng)
-        checked_offsets(offsets, population.arms)
-        with rng.bit_generator.lock:
-            put_noise(*asked, offsets, bits_of(rng))
+        if asked.question != Question.WINNER:
+            checked_offsets(offsets, population.arms)
+            with check_generator(rng).bit_generator.lock:
+                put_noise(*asked, offsets, bits_of(rng))
         return self.best_each(population, offsets, rng)
 
     def best_each(self, population: Population, offsets: ArrayLike, rng: np.random.Generator) -> Results:

@@ -1,6 +1,5 @@
 """Checking answers where they are given: every race is followed by an exact one with the same noise."""
 
-import functools
 from typing import Any, NamedTuple
 
 import numba
@@ -8,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.jit import OPTIONS, part
-from gumbelrace.packed import named, pack, unpack_named
 from gumbelrace.population.base import CODE, FINE
 from gumbelrace.solvers.differences import Differences, add_up_differences, new_differences
-from gumbelrace.solvers.engine import ENTRY, Plan, Prepared, answer
+from gumbelrace.solvers.engine import Plan, Prepared, answer
 from gumbelrace.solvers.field import ALIVE, Field, admit, new_field, reset
 from gumbelrace.solvers.reading import FEW_ADDITIONS, ROUNDING
+from gumbelrace.structs import ENTRY, Entries, read_stored
 
 # Entries of Check.counts
 ERRORS, RULED_OUT, DECISIONS = range(3)
@@ -32,17 +31,14 @@ def checking(plan: Plan) -> tuple[Prepared, NDArray[np.int64]]:
     """Give a plan with the same answers, and where their errors will be counted."""
     source = plan.source
     check = Check(plan, new_field(source.arms), new_differences(source), np.zeros(3, np.int64))
-    packed = pack((check,))
-    entry = _entry(named(packed.type))
-    checked = plan._replace(address=entry.address, words=packed.address)
-    return Prepared(checked, (entry, packed)), check.counts
+    kept = ENTRIES.stored(check, source.direct.flags.c_contiguous)
+    return Prepared(plan._replace(address=kept.entry, words=kept.address), kept), check.counts
 
 
-@functools.cache
 def _entry(name: str) -> Any:
     @numba.cfunc(ENTRY, cache=True, **OPTIONS)
     def answer_and_check(words):  # type: ignore[no-untyped-def]
-        check = unpack_named(words, name)[0]
+        check = read_stored(words, name)
         winner = answer(check.plan)
         if check.plan.source.fault[CODE] == FINE:
             add_up(check)
@@ -50,6 +46,9 @@ def _entry(name: str) -> Any:
         return 0
 
     return answer_and_check
+
+
+ENTRIES = Entries(_entry)
 
 
 @part

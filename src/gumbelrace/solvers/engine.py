@@ -5,18 +5,15 @@ once for each rule and called by its address, from Python and from the compiled 
 put the offsets of the arms into `Plan.field`, call, and find there who has won.
 """
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
 from gumbelrace.jit import OPTIONS, PART, Bits, call_entry, kernel, part
-from gumbelrace.packed import named, pack, unpack_named
 from gumbelrace.population.base import CODE, FINE, Floats, Source
 from gumbelrace.shuffle import Stream, rewind
 from gumbelrace.solvers.field import (
@@ -38,9 +35,7 @@ from gumbelrace.solvers.reading import KEPT, Sample, gather, new_block, new_rows
 from gumbelrace.solvers.results import Results, record
 from gumbelrace.solvers.rules import begin, judge, next_look, run, runs_itself
 from gumbelrace.solvers.scanning import is_due, scan, scan_is_cheaper
-
-# answer(words) -> 0
-ENTRY = types.int64(types.CPointer(types.int64))
+from gumbelrace.structs import ENTRY, Entries, read_stored
 
 
 class Workspace(NamedTuple):
@@ -93,23 +88,23 @@ def prepared(rule: Any, source: Source, stream: Stream, bits: tuple[Bits, Bits],
         new_rows(source),
         new_block(source.arms, source.chunk),
     )
-    packed = pack((workspace,))
-    entry = _entry(named(packed.type))
-    plan = Plan(entry.address, packed.address, workspace.size, workspace.field, source)
-    return Prepared(plan, (entry, packed))
+    kept = ENTRIES.stored(workspace, (type(rule), source.direct.flags.c_contiguous))
+    return Prepared(Plan(kept.entry, kept.address, workspace.size, workspace.field, source), kept)
 
 
-@functools.cache
 def _entry(name: str) -> Any:
-    """Compile the race for workspaces of a type."""
+    """Compile the answers of a rule."""
 
     @numba.cfunc(ENTRY, cache=True, **OPTIONS)
     def answer(words):  # type: ignore[no-untyped-def]
-        workspace = unpack_named(words, name)[0]
+        workspace = read_stored(words, name)
         run(workspace.rule, workspace)
         return 0
 
     return answer
+
+
+ENTRIES = Entries(_entry)
 
 
 @part
@@ -135,13 +130,12 @@ def answer_each(plan: Plan, offsets: Floats, results: Results) -> None:
 @overload(run, jit_options=PART, strict=False)
 def _run(rule: Any, workspace: Any) -> Callable[..., None] | None:
     # Rules that do not say how they run race.
-    return None if rule.instance_class in runs_itself else lambda rule, workspace: race(workspace)
+    return None if rule.instance_class in runs_itself else race
 
 
-@part
-def race(workspace: Workspace) -> None:
+def race(rule: Any, workspace: Workspace) -> None:
     """Run one race; what it found is in `field.tally`."""
-    rule, source, field, size = workspace.rule, workspace.source, workspace.field, workspace.size[0]
+    source, field, size = workspace.source, workspace.field, workspace.size[0]
     add_noise(field.tally[QUESTION], field.temperature[0], field.offset, workspace.noise)
     reset(field, source)
     admit(field, source)
