@@ -119,12 +119,15 @@ class Audited(Solver):
         """Give the rule of the checked solver."""
         return self.solver.rule(population)
 
-    def best_each(self, population: Population, offsets: ArrayLike, rng: np.random.Generator) -> Results:
+    def best_each(
+        self, population: Population | ArrayLike, offsets: ArrayLike, rng: np.random.Generator
+    ) -> Results:
         """Find the best arm once for each row of `offsets`, and check it."""
-        found = self.solver.best_each(population, offsets, rng if self._rows is None else self._rows)
-        values = compared(population).plus(np.asarray(offsets))
+        rewards = as_population(population)
+        found = self.solver.best_each(rewards, offsets, rng if self._rows is None else self._rows)
+        values = compared(rewards).plus(np.asarray(offsets))
         self.errors += wrong(found.arms, values)
         self.impossible += impossible(found.arms, values)
         self.decisions += len(found.arms)
-        self._promised = [weakest([*self._promised, self.solver.promised(population)])]
+        self._promised = [weakest([*self._promised, self.solver.promised(rewards)])]
         return found

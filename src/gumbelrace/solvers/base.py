@@ -134,13 +134,15 @@ class Solver(ABC):
             bool(found.tied[0]),
         )
 
-    def best_each(self, population: Population, offsets: ArrayLike, rng: np.random.Generator) -> Results:
+    def best_each(
+        self, population: Population | ArrayLike, offsets: ArrayLike, rng: np.random.Generator
+    ) -> Results:
         """Find the best arm once for each row of `offsets`; return an array of each result.
 
         Evaluations are those of the races: what a population has read when it was made (`read_before`) was
         read once, however many calls there are.
         """
-        rng = check_generator(rng)
+        rng, population = check_generator(rng), as_population(population)
         offsets = checked_offsets(offsets, population.arms)
         if self.needs_range and not population.knows_range:
             raise UnknownRange(
