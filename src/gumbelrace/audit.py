@@ -126,11 +126,14 @@ class Audited(Solver):
         """Whether the checked solver is one."""
         return self.solver.is_a_race
 
-    def best_each(self, population: Population, offsets: ArrayLike, rng: np.random.Generator) -> Results:
+    def best_each(
+        self, population: Population | ArrayLike, offsets: ArrayLike, rng: np.random.Generator
+    ) -> Results:
         """Find the best arm once for each row of `offsets`, and check it."""
-        found = self.solver.best_each(population, offsets, self._rows or rng)
-        values = compared(population).plus(np.asarray(offsets))
-        self._count(population, wrong(found.arms, values), impossible(found.arms, values), len(found.arms))
+        rewards = as_population(population)
+        found = self.solver.best_each(rewards, offsets, self._rows or rng)
+        values = compared(rewards).plus(np.asarray(offsets))
+        self._count(rewards, wrong(found.arms, values), impossible(found.arms, values), len(found.arms))
         return found
 
     @contextmanager

@@ -50,9 +50,8 @@ def pack(data: tuple[Any, ...]) -> Packed:
 
 
 def _part(item: Any, position: int) -> NDArray[Any]:
-    part = np.asarray(item)
     is_data = isinstance(item, (np.ndarray, np.generic, bool, int, float, complex))
-    if not is_data or part.dtype.hasobject:
+    if not is_data or (part := np.asarray(item)).dtype.hasobject:
         raise InvalidArgument(
             f"data[{position}] is a {type(item).__name__}; give NumPy arrays and numbers only, "
             "one item for each argument of log_factor after (n, arm)"

@@ -152,6 +152,12 @@ def test_the_audit_of_a_sound_solver(solver):
     assert report.fraction == trace.fraction > 0.0
 
 
+def test_the_audit_of_a_kernel_without_a_solver_says_what_is_missing():
+    trace = gr.run(Autoregression(), Point(0.0), 20, seeded(1), progress=False)
+    with pytest.raises(InvalidArgument, match=r"Autoregression has no solver.*field `solver`"):
+        trace.audit(rng=seeded())
+
+
 def test_the_audit_is_the_same_for_the_same_seed():
     trace = gr.run(Raced(Guess()), Choice(0), 100, seeded(1))
     assert trace.audit(0.5, rng=seeded(3)) == trace.audit(0.5, rng=seeded(3))

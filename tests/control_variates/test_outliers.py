@@ -32,7 +32,7 @@ def test_an_infinite_distance_is_the_largest():
     assert farthest(np.array([0.0, np.inf, 3.0]), 0.4).rows.tolist() == [1]
 
 
-@pytest.mark.parametrize("share", [-0.1, 1.0, 2.0, np.nan])
+@pytest.mark.parametrize("share", [-0.1, 1.0, 2.0, np.nan, "a"])
 def test_the_share_is_checked(share):
     with pytest.raises(InvalidArgument, match=r"must lie in \[0, 1\)"):
         farthest(np.ones(3), share)

@@ -93,7 +93,9 @@ def test_wrong_state_is_named(kernel, state, kind):
         kernel.step(seeded(), state)
 
 
-@pytest.mark.parametrize("given", [lambda x: x, lambda x: None, lambda x: "0", lambda x: 1j])
+@pytest.mark.parametrize(
+    "given", [lambda x: x, lambda x: None, lambda x: "0", lambda x: 1j, lambda x: np.ma.masked]
+)
 def test_log_prior_must_give_one_number(given):
     for kernel in (metropolis(log_prior=given), gr.Slice(likelihood, 0.1, log_prior=given)):
         with pytest.raises(InvalidArgument, match="one real number"):

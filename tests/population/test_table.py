@@ -230,6 +230,11 @@ def test_masked_entries_are_refused_and_a_mask_of_nothing_is_not():
     with pytest.raises(InvalidArgument, match=r"masked.*filled"):
         gr.table(np.ma.masked_greater(rewards, 1.0))
     assert_reads(gr.table(np.ma.masked_greater(rewards, 100.0)), rewards)
+    with pytest.raises(InvalidArgument, match=r"masked.*filled"):
+        gr.table(list(np.ma.masked_greater(rewards, 1.0)))
+    with pytest.raises(InvalidArgument, match=r"masked.*filled"):
+        gr.table([[1.0, 2.0], [1.0, np.ma.masked]])
+    assert_reads(gr.table(list(np.ma.masked_greater(rewards, 100.0))), rewards)
 
 
 def test_more_than_double_precision_is_refused_where_it_would_be_rounded():
@@ -256,3 +261,27 @@ def test_integers_that_would_be_rounded_are_refused(tmp_path, dtype, number):
             solver.best(gr.table(file), None, seeded())
     with pytest.raises(InvalidArgument, match="rounded"):
         gr.table(file, reward_range=(0.0, 2.0**60))
+
+
+def mixed_frame(number):
+    return pytest.importorskip("pandas").DataFrame({"a": [number], "b": [number + 1], "c": [0.5]})
+
+
+MIXED = {
+    "list": lambda number: [[number, number + 1, 0.5]],
+    "list of arrays": lambda number: [np.array([number, number + 1]), np.array([0.5, 0.5])],
+    "data frame": mixed_frame,
+}
+
+
+@pytest.mark.parametrize("make", MIXED.values(), ids=MIXED)
+def test_integers_beside_other_numbers_are_refused_where_they_would_be_rounded(make):
+    exact = make(2**53 - 2)
+    np.testing.assert_array_equal(gr.table(exact).reward_range[1], np.max(exact, axis=0))
+    for number in (2**53, -(2**62)):
+        with pytest.raises(InvalidArgument, match="rounded"):
+            gr.table(make(number))
+
+
+def test_large_floating_point_numbers_in_a_list_are_rewards():
+    assert gr.table([[2.0**62, 1, 0.5], [-np.inf, 2, 0.5]]).arms == 3

@@ -1,5 +1,6 @@
 """Numba functions are tried out when a population is made: what they give, and how far they read."""
 
+import math
 import sys
 
 import numba
@@ -65,6 +66,25 @@ def writing(n, arm, y, seen):
 
 
 @numba.njit
+def writing_logs(n, arm, y, seen):
+    seen[n] += 1
+    return math.log(seen[0]) + y[n]
+
+
+@numba.njit
+def logs(n, arm, x, y):
+    return max(math.log(x[n]), -1.0) + deep(y, n, 1) * arm
+
+
+@numba.njit
+def handling(n, arm, y):
+    try:
+        return y[n] * arm
+    except Exception:
+        return 0.0
+
+
+@numba.njit
 def of_theta(n, theta, y):
     return -0.5 * (y[n] - theta[0]) ** 2
 
@@ -124,6 +144,50 @@ def test_size_beyond_the_data_is_refused(factor, size):
         gr.compiled(factor, (Y,), size, 2)
 
 
+# Data whose last logarithm is -inf to numba and an error to Python.
+X = np.r_[np.ones(99), 0.0]
+SHORT = {
+    "compiled": lambda x, y: gr.compiled(logs, (x, y), 100, 2),
+    "pairs": lambda x, y: gr.pairs(logs_of_a_pair, (x, y), 100),
+    "likelihood": lambda x, y: gr.likelihood(logs_of_theta, (x, y), 100)([[0.0], [1.0]]),
+}
+logs_of_a_pair = numba.njit(lambda i, j, x, y: logs(j, i, x, y))
+logs_of_theta = numba.njit(lambda n, theta, x, y: logs(n, theta[0], x, y))
+
+
+@pytest.mark.parametrize("make", SHORT.values(), ids=SHORT)
+def test_data_that_are_too_short_show_behind_what_only_python_calls_an_error(make):
+    for x in (X, X + 1.0):
+        with pytest.raises(ShapeMismatch, match=r"data\[1\].* of shape \(50,\)"):
+            make(x, Y[:50])
+        make(x, Y)
+
+
+def test_data_that_are_too_short_show_where_the_function_handles_exceptions():
+    with pytest.raises(ShapeMismatch, match=r"data\[0\], of shape \(99,\), at n = 99"):
+        gr.compiled(handling, (Y[:99],), 100, 2)
+
+
+@pytest.mark.parametrize("factor", [writing, writing_logs], ids=lambda f: f.__name__)
+def test_data_that_are_too_short_show_where_the_function_writes_into_a_large_array(factor):
+    seen = np.zeros(200_000, np.int64)
+    with pytest.raises(ShapeMismatch, match=r"data\[0\] is of shape \(100,\)"):
+        gr.compiled(factor, (Y, seen), len(seen), 2)
+    assert not seen.any()
+
+
+def test_a_trial_that_decided_nothing_is_not_remembered():
+    @numba.njit
+    def raising(n, arm, x, y):
+        if x[n] == 0.0:
+            raise ValueError
+        return y[n]
+
+    assert gr.compiled(raising, (X, Y[:50]), 100, 2).size == 100  # to raise is for the race
+    with pytest.raises(ShapeMismatch, match=r"data\[1\], of shape \(50,\)"):
+        gr.compiled(raising, (X + 1.0, Y[:50]), 100, 2)
+
+
 def test_arms_beyond_the_data_are_refused():
     centred = numba.njit(lambda n, arm, y, centres: y[n] - centres[arm])
     with pytest.raises(ShapeMismatch, match=r"data\[1\], of shape \(3,\), at n = 99, arm = 3"):
@@ -146,6 +210,9 @@ def test_likelihoods_pairs_terms_and_control_variates_are_checked_too():
 def test_data_that_numba_cannot_read_are_refused():
     with pytest.raises(InvalidArgument, match=r"dtype >f8.*astype"):
         gr.compiled(plain, (Y.astype(">f8"),), 100, 2)
+    for item in ((Y, 1.0), [Y, Y[:3]], "text"):
+        with pytest.raises(InvalidArgument, match=rf"data\[0\] is a {type(item).__name__}"):
+            gr.compiled(plain, (item,), 100, 2)
 
 
 def test_masked_data_are_refused_and_a_mask_of_nothing_is_not():

@@ -6,6 +6,7 @@ import pytest
 from tests.common import EVERY_SOLVER, ONE_OF_EACH, SOLVERS, seeded
 
 import gumbelrace as gr
+from gumbelrace.audit import Audited
 from gumbelrace.errors import (
     FactorFailed,
     GumbelraceError,
@@ -17,6 +18,7 @@ from gumbelrace.errors import (
     ShapeMismatch,
     UnknownRange,
 )
+from gumbelrace.solvers.default import Default
 
 REWARDS = np.random.default_rng(1).uniform(size=(200, 3))
 TIED = np.tile(REWARDS[:, :1], 3)  # everything is read
@@ -298,7 +300,9 @@ def test_solver_must_be_one(solver, message):
 def test_array_is_taken_as_a_table():
     for given in (REWARDS, REWARDS.tolist()):
         assert gr.best(given, rng=seeded()) == gr.best(gr.table(REWARDS), rng=seeded())
-        assert gr.Exact().best(given, None, seeded()).arm == REWARDS.sum(axis=0).argmax()
+        for solver in (gr.Exact(), Default(), Audited(gr.Exact())):
+            assert solver.best(given, None, seeded()).arm == REWARDS.sum(axis=0).argmax()
+            assert solver.best_each(given, np.zeros((2, 3)), seeded()).arms.shape == (2,)
         assert gr.sample(given, size=3, rng=seeded()).arms.shape == (3,)
         assert gr.audit(given, gr.Exact(), draws=3, rng=seeded()).errors == 0
 

@@ -77,6 +77,16 @@ def test_it_reads_less_where_arms_lie_apart():
     assert not outcome.exhausted
 
 
+@pytest.mark.parametrize("solver", [gr.LilUCB(), gr.LilUCB.guaranteed()], ids=["heuristic", "guaranteed"])
+@pytest.mark.parametrize("power", [-900, -565, 480])
+def test_a_power_of_two_as_the_unit_of_rewards_changes_nothing(solver, power):
+    """The arithmetic is the same to the last bit, unless something underflows or overflows."""
+    rewards = seeded(4).normal([0.0, 0.05], size=(500, 2))
+    for seed in range(5):
+        outcome = solver.best(gr.table(rewards), None, seeded(seed))
+        assert solver.best(gr.table(rewards * 2.0**power), None, seeded(seed)) == outcome
+
+
 def test_rows_of_an_arm_are_drawn_at_random():
     """First row of each of 2 arms of 20 rows, 1,000 draws: no cell deviates by 5 standard errors."""
     rewards, first = seeded(2).uniform(size=(20, 2)), np.zeros((20, 2))
@@ -92,7 +102,7 @@ def test_heuristic_parameters():
     assert heuristic(0.1, 10) == (0.0, 0.5, 0.02, 2.0)
 
 
-@pytest.mark.parametrize("delta", [1e-6, 0.01, 0.05, 0.2566])
+@pytest.mark.parametrize("delta", [1e-6, 0.01, 0.05, 0.25664])
 def test_guaranteed_parameters_satisfy_the_theorem(delta):
     epsilon, beta, inner, ratio = guaranteed(delta)
     c = (2 + epsilon) / epsilon * (1 / np.log(1 + epsilon)) ** (1 + epsilon)
@@ -104,12 +114,13 @@ def test_guaranteed_parameters_satisfy_the_theorem(delta):
     assert ratio >= (1 - 1e-12) * weight * (1 + np.log(2 * np.log(weight / inner)) / log) / room
 
 
-@pytest.mark.parametrize("delta", [0.2567, 0.5, 0.99])
+@pytest.mark.parametrize("delta", [0.25665, 0.5, 0.99])
 def test_no_guarantee_is_given_where_the_theorem_does_not_hold(delta):
     """It asks for δ' < log(1 + ε)/(e c), which is δ < 0.25665 at ε = 0.01."""
+    assert gr.LilUCB.guaranteed(0.25664).delta == 0.25664
     assert gr.LilUCB(delta).delta == delta
     for make in (gr.LilUCB.guaranteed, lambda delta: gr.LilUCB(delta, proved=True)):
-        with pytest.raises(errors.InvalidArgument, match=r"below 0\.2567"):
+        with pytest.raises(errors.InvalidArgument, match=r"below 0\.25665:"):
             make(delta)
 
 

@@ -36,7 +36,8 @@ C = (2.0 + EPSILON) / EPSILON * (1.0 / np.log1p(EPSILON)) ** (1.0 + EPSILON)
 def most_guaranteed() -> float:
     """Give the δ below which Theorem 2 of the lil'UCB paper holds, which asks that δ' < log(1+ε)/(e c)."""
     largest = np.log1p(EPSILON) / np.e  # of c δ'
-    return float(4.0 * np.sqrt(largest) + 4.0 * largest)
+    # Rounded down, so that the number as it is printed is the number that is compared.
+    return float(np.floor(1e5 * (4.0 * np.sqrt(largest) + 4.0 * largest)) / 1e5)
 
 
 def guaranteed(delta: float) -> Lil:
@@ -58,5 +59,6 @@ def radius(lil: Lil, scale: float, taken: int) -> float:
     growth = np.log((1.0 + lil.epsilon) * taken) / lil.confidence
     if growth <= 1.0:
         return np.inf
-    inner = 2.0 * scale * scale * (1.0 + lil.epsilon) * np.log(growth) / taken
-    return (1.0 + lil.beta) * (1.0 + np.sqrt(lil.epsilon)) * np.sqrt(inner)
+    # The scale is not squared: of small rewards nothing would be left.
+    inner = 2.0 * (1.0 + lil.epsilon) * np.log(growth) / taken
+    return scale * (1.0 + lil.beta) * (1.0 + np.sqrt(lil.epsilon)) * np.sqrt(inner)

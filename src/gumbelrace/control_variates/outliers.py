@@ -1,5 +1,7 @@
 """Rows on which an approximation fits worst: they are always read."""
 
+from numbers import Real
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +27,6 @@ def farthest(distance: Floats, share: float) -> Always | None:
 
 def checked_share(share: float | None) -> float | None:
     """Return a share of outliers, or None where the choice is ours."""
-    if share is not None and not 0.0 <= share < 1.0:
-        raise InvalidArgument(f"the share of outliers is {share}; it must lie in [0, 1)")
+    if share is not None and not (isinstance(share, Real) and 0.0 <= share < 1.0):
+        raise InvalidArgument(f"the share of outliers is {share!r}; it must lie in [0, 1)")
     return share

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.audit import Audited
+from gumbelrace.errors import InvalidArgument
 from gumbelrace.solvers.base import Promise, Solver
 from gumbelrace.solvers.exact import Exact
 
@@ -113,8 +114,9 @@ class Kernel(ABC, Generic[State]):
 
     def audit(self, rng: np.random.Generator, state: State) -> Checked[State]:
         """Make one step, checking every decision; after an error, make it again without."""
+        solver = solver_of(self)
         noise, rows = (int(seed) for seed in rng.integers(2**63, size=2))
-        audited = Audited(self.solver, np.random.default_rng(rows))
+        audited = Audited(solver, np.random.default_rng(rows))
         raced, _ = self.with_solver(audited).step(np.random.default_rng(noise), state)
         exact = raced
         if audited.errors > 0:
@@ -126,3 +128,14 @@ class Kernel(ABC, Generic[State]):
     def watched(self, states: State) -> tuple[Any, ...]:
         """Give what an audit watches of states (or of one): a named tuple, here of all their fields."""
         return states
+
+
+def solver_of(kernel: Kernel[Any]) -> Solver:
+    """Give the solver whose decisions an audit checks; a user's own kernel may have none."""
+    solver = getattr(kernel, "solver", None)
+    if not isinstance(solver, Solver):
+        raise InvalidArgument(
+            f"{type(kernel).__name__} has no solver whose decisions could be checked; give the kernel a "
+            "field `solver`, or an `audit` of its own that says what was promised"
+        )
+    return solver

@@ -63,7 +63,9 @@ class Guarded(Solver):
         """Give the rule of the solver."""
         return self._solver.rule(population)
 
-    def best_each(self, population: Population, offsets: ArrayLike, rng: np.random.Generator) -> Results:
+    def best_each(
+        self, population: Population | ArrayLike, offsets: ArrayLike, rng: np.random.Generator
+    ) -> Results:
         """Find the best arm once for each row of `offsets`."""
         solver = Exact() if self._watched.far else self._solver
         return solver.best_each(population, offsets, rng)

@@ -119,7 +119,7 @@ def prior_at(log_prior: LogPrior | None, point: Floats) -> float:
 
 def _number(given: Any, point: Floats) -> float:
     value = np.asarray(given)
-    if value.ndim > 0 or value.dtype.kind not in "fiub":
+    if value.ndim > 0 or value.dtype.kind not in "fiub" or np.ma.is_masked(given):
         what = f"an array of shape {value.shape}" if value.ndim else repr(given)
         raise InvalidArgument(f"the log prior of {point} is {what}; it must be one real number")
     return float(value)

@@ -32,6 +32,8 @@ def real_array(given: Any, name: str) -> NDArray[Any]:
     if array.dtype.kind not in "fiub":
         what = f"a {type(given).__name__}" if array.ndim == 0 else f"of dtype {array.dtype}"
         raise InvalidArgument(f"{name} is {what}; give an array of real numbers")
+    if _has_rounded(given, array):
+        raise InvalidArgument(f"{name} has {ROUNDED}")
     _check_precision(array, name)
     return array
 
@@ -45,6 +47,18 @@ def _check_precision(array: NDArray[Any], name: str) -> None:
             raise InvalidArgument(
                 f"{name} is of dtype {array.dtype}, and would be rounded; write .astype(np.float64)"
             )
+
+
+def _has_rounded(given: Any, array: NDArray[Any]) -> bool:
+    """Whether integers became floating-point numbers beside others, and are not the same in `array`."""
+    kind = type(given)
+    if hasattr(kind, "dtype") or array.dtype.kind != "f" or not (np.abs(array) >= LARGEST_WHOLE).any():
+        return False
+    if hasattr(kind, "columns"):  # a data frame, or a table of Arrow
+        names = given.column_names if hasattr(kind, "column_names") else given.columns
+        return any(would_round(np.asarray(given[name])) for name in names)
+    within = (item for item in np.asarray(given, object).flat if isinstance(item, int | np.integer))
+    return any(abs(int(item)) >= LARGEST_WHOLE for item in within)
 
 
 def floats(given: Any, name: str) -> Floats:
@@ -68,11 +82,17 @@ def no_rewards(array: Floats) -> NDArray[np.bool_]:
 
 
 def check_unmasked(given: Any, name: str) -> None:
-    """Refuse an array of which something is masked: arithmetic on its data would read that."""
-    if np.ma.is_masked(given):
+    """Refuse an array, or a list of them, with something masked: arithmetic on its data would read that."""
+    if _is_masked(given):
         raise InvalidArgument(
             f"{name} has masked entries; leave their rows out, or fill them by .filled(number)"
         )
+
+
+def _is_masked(given: Any) -> bool:
+    if isinstance(given, (list, tuple)):
+        return any(_is_masked(x) for x in given if isinstance(x, (list, tuple, np.ma.MaskedArray)))
+    return bool(np.ma.is_masked(given))
 
 
 ROUNDED = (

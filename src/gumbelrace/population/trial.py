@@ -1,11 +1,11 @@
 """A user's numba function is tried out before it is raced on: what it gives, and whether its data suffice.
 
 Compiled code stores whatever it is given and checks no index. So numba says once what type a function
-gives, and it runs once as plain Python, at the last row and arm, where an index that is too large shows.
+gives, and it runs once at the last row and arm, where an index that is too large shows: as plain Python, or
+compiled with indices checked if Python cannot say.
 """
 
 import functools
-import types as python
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +21,7 @@ from numba.core.registry import cpu_target
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.packed import pack
 from gumbelrace.population.arrays import check_unmasked
+from gumbelrace.population.rebuilt import bounds_checked, interpreted
 
 # Arrays of at most so many bytes are copied for the trial, so that a function may write into them.
 COPIED = 2**20
@@ -62,8 +63,8 @@ def try_out(call: Call, numbers: int = 1) -> None:
     tried = _record(call.function, tuple(map(_likeness, call.arguments)))
     if not tried:
         check_result(call, numbers)
-        _check_indices(call)
-        tried.append(True)
+        if _reads_within(call):
+            tried.append(True)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -143,22 +144,65 @@ def _described(kind: Any) -> str:
     return f"a result of type {kind}"
 
 
-def _check_indices(call: Call) -> None:
-    names = [*call.first, *(f"data[{k}]" for k in range(len(call.data)))]
-    watched = map(_watched, call.arguments, names)
+def _reads_within(call: Call) -> bool:
+    """Refuse a function that reads beyond its data; say whether it is known that it does not."""
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            interpreted(call.function)(*watched)
+            return _passes_interpreted(call) or _passes_compiled(call)
     except IndexError as error:
-        what = str(error) if isinstance(error, _BeyondTheEnd) else "an array or a tuple"
+        what = str(error) if isinstance(error, _BeyondTheEnd) else f"an array or a tuple{_shapes(call)}"
         at = ", ".join(f"{key} = {value}" for key, value in call.first.items() if np.ndim(value) == 0)
         where = f"{what} at {at}" if at else what.rstrip(",")
         advice = "the numbers of rows and arms must fit the data" if call.data else "the index is too large"
         raise ShapeMismatch(f"{call.name} reads beyond {where}: {advice}") from error
+
+
+def _shapes(call: Call) -> str:
+    arrays = [(f"data[{k}]", item) for k, item in enumerate(call.data) if isinstance(item, np.ndarray)]
+    shapes = ", ".join(f"{name} is of shape {item.shape}" for name, item in arrays)
+    return f" ({shapes})" if shapes else ""
+
+
+def _passes_interpreted(call: Call) -> bool:
+    """Whether a function runs as plain Python; an index that is too large is an IndexError."""
+    beyond: list[IndexError] = []
+    names = [*call.first, *(f"data[{k}]" for k in range(len(call.data)))]
+    watched = [_watched(*item, beyond) for item in zip(call.arguments, names, strict=True)]
+    try:
+        interpreted(call.function)(*watched)
+    except IndexError:
+        raise
     except Exception:
-        # What only numba can run, or what fails at this row: a race will tell.
-        return
+        # Python's arithmetic raises where compiled code goes on, and not all of that can be interpreted.
+        return False
+    if beyond:  # in a function that handles exceptions: compiled, there would be none
+        raise beyond[0]
+    return True
+
+
+def _passes_compiled(call: Call) -> bool:
+    """Whether a function runs compiled with indices checked; large arrays are copied if it writes."""
+    for most in (COPIED, np.inf):
+        try:
+            bounds_checked(call.function)(*(_lent(item, most) for item in call.arguments))
+        except IndexError:
+            raise
+        except NumbaError:
+            continue  # it writes into an array that was not copied
+        except Exception:
+            return False  # at this row it fails by itself: a race will tell
+        return True
+    return False
+
+
+def _lent(item: Any, most: float) -> Any:
+    """Give an array to read, and a copy to write into if it has at most so many bytes; else the item."""
+    if not isinstance(item, np.ndarray):
+        return item
+    lent = np.array(item, order="K") if item.nbytes <= most else np.asarray(item).view()
+    lent.flags.writeable = item.nbytes <= most and item.flags.writeable
+    return lent
 
 
 class _BeyondTheEnd(IndexError):
@@ -166,67 +210,35 @@ class _BeyondTheEnd(IndexError):
 
 
 class _Watched(np.ndarray[Any, Any]):
-    """An array that says which one it is when an index is too large."""
+    """An array that says which one it is when an index is too large, and remembers that there was one."""
 
     name: str
+    beyond: list[IndexError]
 
     def __array_finalize__(self, whole: Any) -> None:
-        self.name = getattr(whole, "name", "")
+        self.name, self.beyond = getattr(whole, "name", ""), getattr(whole, "beyond", [])
 
     def __getitem__(self, key: Any) -> Any:
-        try:
+        with self._named():
             return super().__getitem__(key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        with self._named():
+            super().__setitem__(key, value)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
         except IndexError as error:
-            raise _BeyondTheEnd(f"{self.name}, of shape {self.shape},") from error
+            self.beyond.append(_BeyondTheEnd(f"{self.name}, of shape {self.shape},"))
+            raise self.beyond[-1] from error
 
 
-def _watched(item: Any, name: str) -> Any:
+def _watched(item: Any, name: str, beyond: list[IndexError]) -> Any:
     """Give an array that may be read, and written without effect on the original; a number as it is."""
     if not isinstance(item, np.ndarray):
         return np.int64(item) if isinstance(item, int) and not isinstance(item, bool) else item
-    watched = (item.copy(order="K") if item.nbytes <= COPIED else item).view(_Watched)
-    watched.flags.writeable = item.nbytes <= COPIED and item.flags.writeable
-    watched.name = name
+    watched = _lent(item, COPIED).view(_Watched)
+    watched.name, watched.beyond = name, beyond
     return watched
-
-
-def interpreted(item: Any) -> Any:
-    """Give a numba function as plain Python, and so all numba functions that it calls; else the item.
-
-    Compiled callees would check no index, and some of this package's own cannot be called from Python.
-    """
-    if isinstance(item, Dispatcher):
-        return _Plain(item)
-    return _Module(item) if isinstance(item, python.ModuleType) else item
-
-
-class _Module:
-    """A module whose numba functions are plain Python."""
-
-    def __init__(self, module: python.ModuleType) -> None:
-        self._module = module
-
-    def __getattr__(self, name: str) -> Any:
-        return interpreted(getattr(self._module, name))
-
-
-class _Plain:
-    """A numba function as plain Python; made when it is called, since it may call itself."""
-
-    def __init__(self, dispatcher: Any) -> None:
-        self._original = dispatcher.py_func
-
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return self._function(*arguments, **named)
-
-    @functools.cached_property
-    def _function(self) -> Any:
-        given = self._original
-        around = {
-            name: item if name == "__builtins__" else interpreted(item)
-            for name, item in given.__globals__.items()
-        }
-        cells = tuple(python.CellType(interpreted(cell.cell_contents)) for cell in given.__closure__ or ())
-        plain = python.FunctionType(given.__code__, around, given.__name__, given.__defaults__, cells)
-        plain.__kwdefaults__ = given.__kwdefaults__
-        return plain

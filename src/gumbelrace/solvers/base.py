@@ -182,13 +182,15 @@ class Solver(ABC):
                 put_noise(*asked, offsets, bits_of(rng))
         return self.best_each(population, offsets, rng)
 
-    def best_each(self, population: Population, offsets: ArrayLike, rng: np.random.Generator) -> Results:
+    def best_each(
+        self, population: Population | ArrayLike, offsets: ArrayLike, rng: np.random.Generator
+    ) -> Results:
         """Find the best arm once for each row of `offsets`; return an array of each result.
 
         Evaluations are those of the races: what a population has read when it was made (`read_before`) was
         read once, however many calls there are.
         """
-        return self._answer_each(Asked(), population, offsets, rng)
+        return self._answer_each(Asked(), as_population(population), offsets, rng)
 
     def _answer_each(
         self, asked: Asked, population: Population, offsets: ArrayLike, rng: np.random.Generator

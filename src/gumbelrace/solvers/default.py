@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gumbelrace.population.base import Population, SharedPopulation
+from gumbelrace.population.given import as_population
 from gumbelrace.solvers.base import Asked, Promise, Solver, checked_delta
 from gumbelrace.solvers.betting import Betting
 from gumbelrace.solvers.engine import Plan
@@ -74,9 +75,12 @@ class Default(Solver):
         """Lend the plan of the population's default solver."""
         return self._of(population).plan(asked, population, rng, rows)
 
-    def best_each(self, population: Population, offsets: ArrayLike, rng: np.random.Generator) -> Results:
+    def best_each(
+        self, population: Population | ArrayLike, offsets: ArrayLike, rng: np.random.Generator
+    ) -> Results:
         """Find the best arm once for each row of `offsets`, with the population's default solver."""
-        return self._of(population).best_each(population, offsets, rng)
+        rewards = as_population(population)
+        return self._of(rewards).best_each(rewards, offsets, rng)
 
     def _of(self, population: Population) -> Solver:
         return default_solver(population, self.delta if population.knows_range else self.by_normal_law)

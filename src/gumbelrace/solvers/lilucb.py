@@ -173,9 +173,8 @@ def update(pulls: Pulls, lil: Lil, scale: float, size: int, offset: float, arm: 
     if taken == size or pulls.sums[arm] == -np.inf:
         pulls.highest[arm] = pulls.sums[arm] + offset
     else:
-        mean = pulls.sums[arm] / taken
         width = remembered(pulls.radii, lil, scale, taken) if scale > 0.0 else 0.0
-        pulls.highest[arm] = size * mean + offset + width
+        pulls.highest[arm] = size / taken * pulls.sums[arm] + offset + width
 
 
 @part
@@ -236,13 +235,13 @@ class LilUCB(Solver):
         object.__setattr__(self, "delta", checked_delta(self.delta))
         if self.proved and self.delta >= (most := most_guaranteed()):
             raise InvalidArgument(
-                f"delta is {self.delta:g}; the theorem of lil'UCB holds below {most:.4f}: give a smaller "
+                f"delta is {self.delta:g}; the theorem of lil'UCB holds below {most:g}: give a smaller "
                 "one, or take LilUCB(delta), which is not proved"
             )
 
     @classmethod
     def guaranteed(cls, delta: float = 0.05) -> "LilUCB":
-        """Give lil'UCB with the parameters of its theorem, which holds for δ < 0.2566."""
+        """Give lil'UCB with the parameters of its theorem, which holds for δ < 0.25665."""
         return cls(delta, proved=True)
 
     @property
