@@ -1,44 +1,30 @@
-"""Reading .parquet, by pyarrow."""
+"""Parquet files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gumbelrace.cli.checks import listed
-from gumbelrace.cli.rows import Indices
-from gumbelrace.cli.streamed import HELD, Streamed
 from gumbelrace.errors import InvalidArgument, InvalidFile
 from gumbelrace.optional import optional
 from gumbelrace.population.arrays import LARGEST_WHOLE, ROUNDED
 from gumbelrace.population.base import Floats
+from gumbelrace.tables.checks import listed
 
 BUFFER_BYTES = 2**20
+# Most cells that are held at a time.
+HELD = 2**18
 
 
 @contextmanager
-def parquet_table(path: Path) -> Iterator[Streamed]:
-    """Open a .parquet file."""
-    parquet = parquet_package()
-    with readable(path), parquet.ParquetFile(path, buffer_size=BUFFER_BYTES, pre_buffer=False) as file:
-        table = ParquetTable(file, path)
-        yield Streamed(table.names, table.batches, lambda: table.done, file.metadata.num_rows)
-
-
-def parquet_package() -> Any:
-    """Give the part of pyarrow that reads and writes .parquet."""
-    return optional("pyarrow.parquet", "parquet")
-
-
-@contextmanager
-def readable(path: Path) -> Iterator[None]:
-    """Say in our words what keeps a file from being read."""
-    import pyarrow as pa
-
+def parquet_file(path: Path) -> Iterator["ParquetFile"]:
+    """Open a Parquet file; say in our words what keeps it from being read."""
+    pa, parquet = optional("pyarrow", "cli"), optional("pyarrow.parquet", "cli")
     try:
-        yield
+        with parquet.ParquetFile(path, buffer_size=BUFFER_BYTES, pre_buffer=False) as file:
+            yield ParquetFile(file, path)
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno:
             raise  # of the system, in its own words
@@ -47,57 +33,53 @@ def readable(path: Path) -> Iterator[None]:
         ) from error
 
 
-class ParquetTable:
-    """A .parquet file, its numbers read in batches of rows.
-
-    Attributes
-    ----------
-    names : list of str
-        Names of its columns, without those that are an index of pandas.
-    done : int
-        Rows read so far.
-    """
+class ParquetFile:
+    """A Parquet file, read in batches of rows. See `columns.ColumnFile`."""
 
     def __init__(self, file: Any, path: Path) -> None:
-        self._file, self._path, self.done = file, path, 0
-        index = (file.schema_arrow.pandas_metadata or {}).get("index_columns", [])
-        self.names = [name for name in file.schema_arrow.names if name not in index]
+        self._file, self._path, self._done = file, path, 0
+        self.names, self.total = list(file.schema_arrow.names), file.metadata.num_rows
 
-    def batches(self, columns: Indices) -> Iterator[Floats]:
-        """Read batches of rows."""
-        import pyarrow as pa
+    def done(self) -> int:
+        """Count the rows read so far."""
+        return self._done
 
-        names = [self.names[column] for column in columns]
+    def candidates(self) -> list[str]:
+        """Give the names of the columns, without those that are an index of pandas."""
+        index = (self._file.schema_arrow.pandas_metadata or {}).get("index_columns", [])
+        return [name for name in self.names if name not in index]
+
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Read batches of rows, of the types that the file says."""
+        for batch in self._file.iter_batches(max(1, HELD // max(1, len(names))), columns=list(names)):
+            self._done += batch.num_rows
+            yield batch.select(list(names))
+
+    def numbers(self, names: Sequence[str]) -> Iterator[Floats]:
+        """Read batches of rows, as numbers."""
+        pa = optional("pyarrow", "cli")
         self._check_types(names)
-        for batch in self._file.iter_batches(max(1, HELD // len(names)), columns=names):
-            self.done += batch.num_rows
+        for batch in self.batches(names):
             # A missing number becomes NaN, which is an error later.
-            numbers = (batch.column(name).cast(pa.float64(), safe=False) for name in names)
-            block = np.column_stack([column.to_numpy(zero_copy_only=False) for column in numbers])
-            self._check_rounding(block, names)
+            columns = (column.cast(pa.float64(), safe=False) for column in batch.columns)
+            block = np.column_stack([column.to_numpy(zero_copy_only=False) for column in columns])
+            self._check_rounding(block, batch)
             yield block
 
-    def _check_rounding(self, block: Floats, names: list[str]) -> None:
-        """Refuse numbers that were not floating-point numbers and are too large to become some."""
-        from pyarrow import types
-
-        large = np.flatnonzero((np.abs(block) >= LARGEST_WHOLE).any(axis=0))
-        for name in (names[column] for column in large):
-            if not types.is_floating(self._file.schema_arrow.field(name).type):
-                raise InvalidFile(f"{self._path}: column {name!r} has {ROUNDED}")
-
-    def _check_types(self, names: list[str]) -> None:
-        texts = [name for name in names if not is_numeric(self._file.schema_arrow.field(name).type)]
-        if texts:
+    def _check_types(self, names: Sequence[str]) -> None:
+        types = optional("pyarrow.types", "cli")
+        numeric = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+        kinds = {name: self._file.schema_arrow.field(name).type for name in names}
+        others = [name for name, kind in kinds.items() if not any(test(kind) for test in numeric)]
+        if others:
             raise InvalidArgument(
-                f"{self._path}: there are no numbers in {listed(texts)}; "
+                f"{self._path}: there are no numbers in {listed(others)}; "
                 "choose columns of numbers by --columns"
             )
 
-
-def is_numeric(kind: Any) -> bool:
-    """Whether a type of Arrow holds real numbers or truth values."""
-    from pyarrow import types
-
-    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
-    return any(test(kind) for test in tests)
+    def _check_rounding(self, block: Floats, batch: Any) -> None:
+        """Refuse numbers that were not floating-point numbers and are too large to become some."""
+        types = optional("pyarrow.types", "cli")
+        for place in np.flatnonzero((np.abs(block) >= LARGEST_WHOLE).any(axis=0)).tolist():
+            if not types.is_floating(batch.schema.field(place).type):
+                raise InvalidFile(f"{self._path}: column {batch.schema.names[place]!r} has {ROUNDED}")

@@ -1,4 +1,4 @@
-"""Tables that lie in files, and the race on them.
+"""Tables in files as populations to race on.
 
 What the race draws at random is not a row but a run of rows that lie side by side, some 4 kB: about what
 a disk and the system read anyway when they are asked for one row. The reward of a run is its sum. Runs are
@@ -6,26 +6,108 @@ drawn without replacement and their sums add up to those of the rows, so every b
 order of the rows.
 """
 
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.cli.checks import Allowed
-from gumbelrace.cli.rows import Indices, RowFile
-from gumbelrace.errors import InvalidReward
+from gumbelrace.errors import InvalidArgument, InvalidFile, InvalidReward
 from gumbelrace.population.arrays import ROUNDED, would_round
 from gumbelrace.population.base import Floats, Range
 from gumbelrace.population.factors import Factors
 from gumbelrace.shuffle import Rows, block_length
+from gumbelrace.tables.checks import Allowed, check_names, listed
+from gumbelrace.tables.columns import ColumnFile, ending, open_columns
+from gumbelrace.tables.rows import Indices, Layout, RowFile, npy_layout, room_for
+
+Advance = Callable[[float], None]
+# Shows what is done and how much there is; lends a function that is told how far it is.
+Progress = Callable[[str, float], AbstractContextManager[Advance]]
 
 RUN_BYTES = 4096
 # Few runs would be a coarse sample, many would need an index of their own that is long.
 FEWEST_RUNS, MOST_RUNS = 2**17, 2**21
 # Most bytes read before they are added up.
 PIECE_BYTES = 2**22
+
+
+class Wanted(NamedTuple):
+    """What of a table is wanted."""
+
+    allowed: Allowed
+    columns: Sequence[str] | None = None  # None: all
+    lowest: bool = False
+
+
+@contextmanager
+def open_scores(
+    path: Path, wanted: Wanted, progress: Progress = lambda doing, total: nullcontext(lambda done: None)
+) -> Iterator["Scores"]:
+    """Open a table: .npy as it lies, .csv and .parquet by way of a temporary file."""
+    npy = ending(path, ".npy") == ".npy"
+    with _npy(path, wanted) if npy else _copied(path, wanted, progress) as scores:
+        if scores.rows == 0:
+            raise InvalidFile(f"{path} has no rows; give at least one")
+        yield scores
+
+
+@contextmanager
+def _npy(path: Path, wanted: Wanted) -> Iterator["Scores"]:
+    with open(path, "rb", buffering=0) as file:
+        layout = npy_layout(file, path)
+        names = _chosen(wanted.columns, [str(number) for number in range(layout.columns)], path)
+        columns, allowed = np.array(names, np.int64), wanted.allowed
+        sides = (allowed.low, allowed.high) if allowed.given else (0.0, 1.0)
+        known = allowed.given or layout.dtype == np.bool_
+        bounds = (np.full(len(names), sides[0]), np.full(len(names), sides[1])) if known else None
+        rows = RowFile(file, layout, str(path))
+        yield Scores(rows, columns, tuple(columns.tolist()), allowed, bounds, lowest=wanted.lowest)
+
+
+@contextmanager
+def _copied(path: Path, wanted: Wanted, progress: Progress) -> Iterator["Scores"]:
+    with tempfile.TemporaryFile() as file:
+        with open_columns(path) as source:
+            names = _chosen(wanted.columns, source.candidates(), path)
+            with progress(f"reading {path.name}", source.total) as advance, room_for(path):
+                rows, bounds = _copy(source, names, wanted.allowed, file, advance)
+        copy = RowFile(file, Layout(0, np.dtype(np.float64), rows, len(names)), "the temporary file")
+        every = np.arange(len(names))
+        yield Scores(copy, every, tuple(names), wanted.allowed, bounds, checked=True, lowest=wanted.lowest)
+
+
+def _copy(
+    source: ColumnFile, names: Sequence[str], allowed: Allowed, file: BinaryIO, advance: Advance
+) -> tuple[int, Range]:
+    """Check columns and write them to a file; count the rows, and give the range of each column."""
+    rows, low, high = 0, np.full(len(names), np.inf), np.full(len(names), -np.inf)
+    for batch in source.numbers(names):
+        allowed.check(batch, names, range(rows, rows + len(batch)))
+        np.minimum(low, batch.min(axis=0), out=low)
+        np.maximum(high, batch.max(axis=0), out=high)
+        file.write(np.ascontiguousarray(batch).data)
+        rows += len(batch)
+        advance(source.done())
+    file.flush()
+    return rows, (low, high)
+
+
+def _chosen(wanted: Sequence[str] | None, names: Sequence[str], path: Path) -> Sequence[str]:
+    """Give the names of the columns to compare: different ones, and two or more."""
+    wanted = names if wanted is None else wanted
+    check_names(wanted, names, path)
+    check_names(wanted, wanted, path)
+    if len(wanted) < 2:
+        raise InvalidArgument(
+            f"{path}: with {listed(wanted) or 'no column'} alone there is nothing to choose from; "
+            "give two or more columns"
+        )
+    return wanted
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,15 @@
-"""Rows of numbers in a file, read a few at a time.
+"""Rows of numbers in a file, read a few at a time: a .npy file as it lies, or a temporary one.
 
 The file is not mapped into memory: a page of a mapped file counts as memory of the process
 as soon as one of its rows is touched, and its neighbours come along.
 """
 
+import errno
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +18,7 @@ from numpy.typing import NDArray
 from gumbelrace.errors import InvalidFile
 
 Indices = NDArray[np.int64]
+HEADS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 class Layout(NamedTuple):
@@ -58,31 +63,25 @@ class RowFile:
 
         What is returned is overwritten by the next call.
         """
-        if self.layout.by_column:
-            return self._by_column(index, length, columns)
-        run_bytes = length * self.layout.together
-        block = self._room(len(index) * length, self.layout.columns)
-        for first, last in stretches(index):
-            self._fill(first * run_bytes, last * run_bytes, int(index[first]) * run_bytes)
-        every = len(columns) == self.layout.columns and (columns == np.arange(len(columns))).all()
+        layout, rows = self.layout, len(index) * length
+        if layout.by_column:
+            return self._read(index, length, columns.tolist()).reshape(len(columns), rows).T
+        block = self._read(index, length, [0]).reshape(rows, layout.columns)
+        every = len(columns) == layout.columns and (columns == np.arange(len(columns))).all()
         return block if every else block[:, columns]
 
-    def _by_column(self, index: Indices, length: int, columns: Indices) -> NDArray[Any]:
-        run_bytes, rows = length * self.layout.together, len(index) * length
-        block = self._room(len(columns), rows)
-        for number, column in enumerate(columns.tolist()):
-            before = number * rows * self.layout.together
-            start = column * self.layout.rows * self.layout.together
-            for first, last in stretches(index):
-                to = before + first * run_bytes
-                self._fill(to, before + last * run_bytes, start + int(index[first]) * run_bytes)
-        return block.T
-
-    def _room(self, rows: int, columns: int) -> NDArray[Any]:
-        size = rows * columns * self.layout.dtype.itemsize
+    def _read(self, index: Indices, length: int, parts: list[int]) -> NDArray[Any]:
+        """Read runs from each of some parts of the file: its columns, or the only one if it lies by row."""
+        run_bytes, part_bytes = length * self.layout.together, self.layout.rows * self.layout.together
+        size = len(parts) * len(index) * run_bytes
         if size > len(self._memory):
             self._memory = np.empty(size, np.uint8)
-        return self._memory[:size].view(self.layout.dtype).reshape(rows, columns)
+        for number, part in enumerate(parts):
+            before = number * len(index) * run_bytes
+            for first, last in stretches(index):
+                position = part * part_bytes + int(index[first]) * run_bytes
+                self._fill(before + first * run_bytes, before + last * run_bytes, position)
+        return self._memory[:size].view(self.layout.dtype)
 
     def _fill(self, first: int, last: int, position: int) -> None:
         """Read what begins at `position` of the table into the bytes from `first` to `last`."""
@@ -99,3 +98,50 @@ def stretches(index: Indices) -> Iterator[tuple[int, int]]:
     """Cut `index` where it does not go on by one; give the first and last + 1 position of each part."""
     cuts = np.flatnonzero(np.diff(index) != 1) + 1
     return pairwise([0, *cuts.tolist(), len(index)])
+
+
+def npy_layout(file: Any, path: Path) -> Layout:
+    """Read the head of a .npy file."""
+    try:
+        shape, by_column, dtype = HEADS[np.lib.format.read_magic(file)](file)
+    except (ValueError, KeyError, EOFError) as error:
+        raise InvalidFile(f"{path} is not a .npy file, or is damaged; save it again by np.save") from error
+    _check_dtype(dtype, path)
+    if len(shape) != 2:
+        raise InvalidFile(
+            f"{path} has shape {shape}; it must be (rows, columns), with a column for each candidate"
+        )
+    layout = Layout(file.tell(), dtype, *shape, by_column)
+    present = path.stat().st_size
+    if present < layout.size:
+        raise InvalidFile(
+            f"{path} has {present:,} bytes of {layout.size:,}: its end is missing; save or copy it again"
+        )
+    return layout
+
+
+def _check_dtype(dtype: np.dtype[Any], path: Path) -> None:
+    if dtype.hasobject:
+        raise InvalidFile(
+            f"{path} holds Python objects, which are not opened since they may run code; "
+            "save the numbers: np.save(file, array.astype(float))"
+        )
+    if dtype.names:
+        raise InvalidFile(f"{path} has named fields; save it as a 2-D array of numbers, or as .parquet")
+    if dtype.kind not in "biuf":
+        raise InvalidFile(
+            f"{path} holds {dtype.name}; convert it to bool, int, uint, float16, float32 or float64"
+        )
+
+
+@contextmanager
+def room_for(path: Path) -> Iterator[None]:
+    """Say what to do if there is no room for a temporary file with the numbers of `path`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise InvalidFile(
+            f"{tempfile.gettempdir()} has no room for the numbers of {path}; set TMPDIR to a larger folder"
+        ) from error

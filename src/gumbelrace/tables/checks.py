@@ -1,6 +1,8 @@
-"""Which numbers a table may hold."""
+"""What is checked of tables: which columns there are, and which numbers they hold."""
 
+from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +50,16 @@ def allowed(limits: tuple[float, float] | None, lowest: bool = False) -> Allowed
     if not -np.inf < low < high < np.inf:
         raise InvalidArgument(f"--range is {low:g} to {high:g}; give two numbers, the lower one first")
     return Allowed(low, high, given=True)
+
+
+def check_names(wanted: Sequence[str], names: Sequence[str], path: str | Path) -> None:
+    """Check that each of the columns that are wanted is there, and there once."""
+    counts = Counter(names)
+    for name in wanted:
+        if name not in counts:
+            raise InvalidArgument(f"{path} has no column {name!r}; it has {listed(names)}")
+        if counts[name] > 1:
+            raise InvalidArgument(f"{path}: column {name!r} is there twice; name each column once")
 
 
 def listed(names: Sequence[str], most: int = 10) -> str:
