@@ -4,6 +4,7 @@ import gzip
 import io
 import os
 import struct
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -89,7 +90,8 @@ FILES = [
     ("cut.parquet", parquet(ant=[1.0], bee=[2.0])[:-20], "is not a .parquet file, or is damaged"),
     ("one.parquet", parquet(ant=[1.0]), "two or more columns"),
     ("norows.parquet", parquet(ant=np.zeros(0), bee=np.zeros(0)), "has no rows"),
-    ("word.parquet", parquet(id=["u"], ant=[1], kind=["k"]), "no numbers in 'id', 'kind'; choose"),
+    ("word.parquet", parquet(id=["u"], ant=[1], kind=["k"]), "column 'id' (nor in 'kind') but 'u'"),
+    ("dates.parquet", parquet(ant=[date(2024, 1, 2)], bee=[1]), "no numbers in 'ant'; choose"),
     ("null.parquet", parquet(ant=[1, 2], bee=[1, None]), "row 1 (counted from 0), column 'bee' is nan"),
     ("inf.parquet", parquet(ant=[1.0], bee=[np.inf]), "row 0 (counted from 0), column 'bee' is inf"),
 ]

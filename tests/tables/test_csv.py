@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from gumbelrace.errors import InvalidFile
 from gumbelrace.tables import csv
 from gumbelrace.tables.columns import read_columns
-from gumbelrace.tables.csv import CsvFile, number
+from gumbelrace.tables.csv import CsvFile
+from gumbelrace.tables.numbers import numbers
 
 TEXTS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).map(repr),
@@ -41,19 +42,11 @@ def test_numbers_are_those_of_the_texts(pair, packed, block):
     file = CsvFile(io.BytesIO(data), Path("table.csv.gz" if packed else "table.csv"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csv, "BLOCKS", (block, 2**12))  # batches of a few rows, or rows that fit in none
-        found = np.concatenate(list(file.numbers(file.names[::-1])))
+        batches = file.batches(file.names[::-1])
+        found = np.concatenate([numbers(batch, file.path, 0) for batch in batches])
     expected = [[float({"true": 1, "false": 0}.get(t.lower(), t)) for t in row[::-1]] for row in rows]
     np.testing.assert_array_equal(found, expected)
     assert file.names == [f"name, {i}" for i in range(len(rows[0]))]
-
-
-@given(st.text(max_size=6))
-def test_a_text_is_a_number_or_is_not(text):
-    value = number(text)
-    assert value is None or isinstance(value, float)
-    if value is not None:
-        assert text.isascii()
-        assert text.strip().lower() in ("true", "false") or repr(float(text)) == repr(value)
 
 
 def test_a_row_is_named_whatever_comes_before_it(tmp_path, monkeypatch):

@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 from gumbelrace.errors import InvalidFile
 from gumbelrace.optional import optional
-from gumbelrace.population.base import Floats
 from gumbelrace.tables.checks import check_names
 from gumbelrace.tables.csv import csv_file
 from gumbelrace.tables.parquet import parquet_file
@@ -16,6 +15,7 @@ from gumbelrace.tables.parquet import parquet_file
 class ColumnFile(Protocol):
     """An open file, read from front to back in batches of rows."""
 
+    path: Path
     names: list[str]
     total: float  # how much there is to read
 
@@ -27,9 +27,6 @@ class ColumnFile(Protocol):
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Read some columns as record batches of Arrow."""
-
-    def numbers(self, names: Sequence[str]) -> Iterator[Floats]:
-        """Read some columns as arrays of numbers."""
 
 
 OPENERS: dict[str, Callable[[Path], AbstractContextManager[ColumnFile]]] = {

@@ -23,6 +23,7 @@ from gumbelrace.population.factors import Factors
 from gumbelrace.shuffle import Rows, block_length
 from gumbelrace.tables.checks import Allowed, check_names, listed
 from gumbelrace.tables.columns import ColumnFile, ending, open_columns
+from gumbelrace.tables.numbers import numbers
 from gumbelrace.tables.rows import Indices, Layout, RowFile, npy_layout, room_for
 
 Advance = Callable[[float], None]
@@ -86,12 +87,13 @@ def _copy(
 ) -> tuple[int, Range]:
     """Check columns and write them to a file; count the rows, and give the range of each column."""
     rows, low, high = 0, np.full(len(names), np.inf), np.full(len(names), -np.inf)
-    for batch in source.numbers(names):
-        allowed.check(batch, names, range(rows, rows + len(batch)))
-        np.minimum(low, batch.min(axis=0), out=low)
-        np.maximum(high, batch.max(axis=0), out=high)
-        file.write(np.ascontiguousarray(batch).data)
-        rows += len(batch)
+    for batch in source.batches(names):
+        block = numbers(batch, source.path, rows)
+        allowed.check(block, names, range(rows, rows + len(block)))
+        np.minimum(low, block.min(axis=0), out=low)
+        np.maximum(high, block.max(axis=0), out=high)
+        file.write(np.ascontiguousarray(block).data)
+        rows += len(block)
         advance(source.done())
     file.flush()
     return rows, (low, high)

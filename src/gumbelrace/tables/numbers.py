@@ -1,0 +1,86 @@
+"""Columns of Arrow as numbers, or a message that names what is none."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gumbelrace.errors import InvalidArgument, InvalidFile
+from gumbelrace.optional import optional
+from gumbelrace.population.arrays import LARGEST_WHOLE, ROUNDED
+from gumbelrace.population.base import Floats
+from gumbelrace.tables.checks import listed
+
+TRUTH = {"true": 1.0, "false": 0.0}
+
+
+def numbers(batch: Any, path: Path, first: int) -> Floats:
+    """Turn a record batch of a file, whose first row has the number `first`, into an array.
+
+    Columns hold numbers, truth values or texts of them. What is missing becomes NaN.
+    """
+    _check_types(batch, path)
+    block: Floats = np.column_stack([_column(column) for column in batch.columns])
+    _check_texts(block, batch, path, first)
+    _check_rounding(block, batch, path)
+    return block
+
+
+def number(text: str) -> float | None:
+    """Give the number, or truth value, that a text stands for; None if it is none."""
+    if not text.isascii() or "_" in text:
+        return None  # Python reads numbers that no other program would
+    try:
+        return float(text)
+    except ValueError:
+        return TRUTH.get(text.strip().lower())
+
+
+def _check_types(batch: Any, path: Path) -> None:
+    types = optional("pyarrow", "cli").types
+    numeric = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    known = (*numeric, types.is_string, types.is_large_string)
+    others = [field.name for field in batch.schema if not any(test(field.type) for test in known)]
+    if others:
+        raise InvalidArgument(
+            f"{path}: there are no numbers in {listed(others)}; choose columns of numbers by --columns"
+        )
+
+
+def _column(column: Any) -> Floats:
+    """Give the numbers of a column, NaN where a text is none."""
+    pa = optional("pyarrow", "cli")
+    try:
+        return np.asarray(column.cast(pa.float64(), safe=False), np.float64)
+    except pa.ArrowInvalid:  # truth values, spaces, or what is no number at all
+        texts = column.fill_null("nan").dictionary_encode()
+        known = np.array([number(text) for text in texts.dictionary.to_pylist()], np.float64)
+        return known.take(np.asarray(texts.indices))
+
+
+def _check_texts(block: Floats, batch: Any, path: Path, first: int) -> None:
+    """Refuse texts that are no numbers: NaN in the block, but not written so."""
+    faults = []
+    for place in np.flatnonzero(np.isnan(block).any(axis=0)).tolist():
+        texts = [
+            (row, batch.column(place)[row].as_py()) for row in np.flatnonzero(np.isnan(block[:, place]))
+        ]
+        wrong = [(row, text) for row, text in texts if isinstance(text, str) and number(text) is None]
+        faults += [(batch.schema.names[place], *wrong[0])] if wrong else []
+    if faults:
+        (name, row, text), *more = faults
+        others = f" (nor in {listed([name for name, *_ in more])})" if more else ""
+        raise InvalidFile(
+            f"{path}: there is no number in row {first + row} (counted from 0) of column {name!r}{others} "
+            f"but {text[:40]!r}; mend it, or choose columns of numbers by --columns"
+        )
+
+
+def _check_rounding(block: Floats, batch: Any, path: Path) -> None:
+    """Refuse whole numbers that are too large; with a point or an exponent they are meant roughly."""
+    pa, large = optional("pyarrow", "cli"), np.abs(block) >= LARGEST_WHOLE
+    for place in np.flatnonzero(large.any(axis=0)).tolist():
+        column = batch.column(place).filter(pa.array(large[:, place]))
+        exact = not pa.types.is_floating(column.type)
+        if exact and any(str(cell).strip().lstrip("+-").isdigit() for cell in column.to_pylist()):
+            raise InvalidFile(f"{path}: column {batch.schema.names[place]!r} has {ROUNDED}")
