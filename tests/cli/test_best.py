@@ -8,8 +8,7 @@ import pytest
 import scipy.stats
 
 from gumbelrace.solvers.betting import Betting
-from gumbelrace.tables.checks import allowed
-from gumbelrace.tables.population import Wanted, open_scores
+from gumbelrace.tables.population import open_scores
 from gumbelrace.tables.rows import RowFile
 
 LEVEL = 1e-4
@@ -115,7 +114,7 @@ def test_the_promise_is_kept_in_any_order_of_the_rows(tmp_path):
     rewards = np.zeros((rows, 2), np.bool_)
     rewards[: rows // 2, 0] = rewards[rows // 2 - 2 :, 1] = True
     np.save(tmp_path / "sorted.npy", rewards)
-    with open_scores(tmp_path / "sorted.npy", Wanted(allowed(None))) as scores:
+    with open_scores(tmp_path / "sorted.npy") as scores:
 
         def errors(shuffled: bool) -> int:
             return sum(raced(scores, delta, seed, shuffled) != 1 for seed in range(races))

@@ -6,14 +6,13 @@ from hypothesis import strategies as st
 from tests.tables.cases import in_files
 
 from gumbelrace.shuffle import Rows
-from gumbelrace.tables.checks import allowed
+from gumbelrace.tables.numbers import allowed
 from gumbelrace.tables.population import (
     FEWEST_RUNS,
     MOST_RUNS,
     RUN_BYTES,
     Runs,
     Scores,
-    Wanted,
     open_scores,
     run_length,
 )
@@ -50,7 +49,7 @@ def test_a_constant_column_stays_within_its_range(tmp_path):
     table = np.full((FEWEST_RUNS * 7, 2), 0.1)
     table[:, 1] = 0.3
     np.save(tmp_path / "constant.npy", table)
-    with open_scores(tmp_path / "constant.npy", Wanted(allowed((0.1, 0.3)))) as scores:
+    with open_scores(tmp_path / "constant.npy", limits=(0.1, 0.3)) as scores:
         runs = scores.population()
         assert runs.length == 7
         sums = runs._sums(np.arange(100), np.array([1, 0]))

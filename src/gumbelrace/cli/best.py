@@ -15,8 +15,7 @@ from gumbelrace.solvers.base import Outcome, Promise, Solver, checked_delta
 from gumbelrace.solvers.default import default_solver
 from gumbelrace.solvers.exact import Exact
 from gumbelrace.solvers.results import is_tie
-from gumbelrace.tables.checks import allowed
-from gumbelrace.tables.population import Runs, Wanted, open_scores
+from gumbelrace.tables.population import Runs, open_scores
 
 
 def best(
@@ -52,8 +51,7 @@ def best(
     `gumbelrace best losses.parquet --minimum --columns small,large`
     """
     checked_delta(delta)
-    wanted = Wanted(allowed(limits, lowest), split_names(columns), lowest)
-    with open_scores(file, wanted, progress) as scores:
+    with open_scores(file, split_names(columns), limits, lowest, progress) as scores:
         rng = np.random.default_rng(seed)
         population = scores.population(shuffled)
         solver = Exact() if exact else default_solver(population, delta)

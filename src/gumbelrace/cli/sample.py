@@ -18,8 +18,7 @@ from gumbelrace.population.base import Floats
 from gumbelrace.sample import gumbels
 from gumbelrace.solvers.base import Solver, checked_delta
 from gumbelrace.solvers.default import default_solver
-from gumbelrace.tables.checks import allowed
-from gumbelrace.tables.population import Runs, Wanted, open_scores
+from gumbelrace.tables.population import Runs, open_scores
 from gumbelrace.tables.writing import check_table_output, write_table
 
 HELD = 2**20  # Gumbel variables at a time
@@ -79,7 +78,7 @@ def sample(
     checked_delta(delta)
     if out is not None:
         check_out(out, file)
-    with open_scores(file, Wanted(allowed(limits), split_names(columns)), progress) as scores:
+    with open_scores(file, split_names(columns), limits, progress=progress) as scores:
         rng = np.random.default_rng(seed)
         population = scores.population()
         solver = default_solver(population, delta)
@@ -102,7 +101,7 @@ def prior_of(path: Path | None, population: Runs) -> Floats:
     names = [str(name) for name in population.scores.names]
     if path is None:
         return np.zeros(len(names))
-    with open_scores(path, Wanted(allowed(None), names)) as table:
+    with open_scores(path, names) as table:
         if table.rows != 1:
             raise InvalidFile(f"{path} has {table.rows:,} rows; a log prior has one")
         return table.population().totals()

@@ -1,14 +1,15 @@
 """Named columns of CSV and Parquet files."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
-from gumbelrace.errors import InvalidFile
+from gumbelrace.errors import InvalidArgument, InvalidFile
 from gumbelrace.optional import optional
-from gumbelrace.tables.checks import check_names
 from gumbelrace.tables.csv import csv_file
+from gumbelrace.tables.numbers import listed
 from gumbelrace.tables.parquet import parquet_file
 
 
@@ -55,6 +56,16 @@ def ending(path: Path, *more: str) -> str:
     if path.stat().st_size == 0:
         raise InvalidFile(f"{path} is empty; write it again")
     return found
+
+
+def check_names(wanted: Sequence[str], names: Sequence[str], path: str | Path) -> None:
+    """Check that each of the columns that are wanted is there, and there once."""
+    counts = Counter(names)
+    for name in wanted:
+        if name not in counts:
+            raise InvalidArgument(f"{path} has no column {name!r}; it has {listed(names)}")
+        if counts[name] > 1:
+            raise InvalidArgument(f"{path}: column {name!r} is there twice; name each column once")
 
 
 def column_names(path: str | Path) -> list[str]:

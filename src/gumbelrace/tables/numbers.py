@@ -1,17 +1,58 @@
-"""Columns of Arrow as numbers, or a message that names what is none."""
+"""The numbers of a table: which texts stand for some, and which are allowed."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gumbelrace.errors import InvalidArgument, InvalidFile
+from gumbelrace.errors import InvalidArgument, InvalidFile, InvalidReward, RewardOutOfRange
 from gumbelrace.optional import optional
-from gumbelrace.population.arrays import LARGEST_WHOLE, ROUNDED
+from gumbelrace.population.arrays import LARGEST_REWARD, LARGEST_WHOLE, ROUNDED
 from gumbelrace.population.base import Floats
-from gumbelrace.tables.checks import listed
 
 TRUTH = {"true": 1.0, "false": 0.0}
+
+
+class Allowed(NamedTuple):
+    """The numbers that are allowed: from `low` to `high`."""
+
+    low: float
+    high: float
+    given: bool  # by the user, not only by what can be raced
+
+    def check(
+        self, block: NDArray[Any], names: Sequence[str | int], rows: NDArray[np.int64] | range
+    ) -> None:
+        """Raise an error that names the first number of a block that is not allowed."""
+        # NaN is neither above nor below, and the least and largest of numbers with a NaN is NaN.
+        if not (block.min() >= self.low and block.max() <= self.high):
+            wrong = ~((block >= self.low) & (block <= self.high))
+            row, column = (int(i) for i in np.argwhere(wrong)[0])
+            self._refuse(block[row, column], f"row {rows[row]} (counted from 0), column {names[column]!r}")
+
+    def _refuse(self, number: Any, place: str) -> None:
+        infinite = np.inf if self.high < np.inf else -np.inf
+        if np.isnan(number) or number == infinite or not self.given:
+            raise InvalidReward(
+                f"{place} is {number}; replace it by a number of at most {LARGEST_REWARD:g}, "
+                "or leave the column or the row out"
+            )
+        raise RewardOutOfRange(
+            f"{place} is {number}, outside the range {self.low:g} to {self.high:g}; widen --range"
+        )
+
+
+def allowed(limits: tuple[float, float] | None, lowest: bool = False) -> Allowed:
+    """Give the range as the user named it; without one, all numbers but that infinity which always wins."""
+    if limits is None:
+        low, high = (-LARGEST_REWARD, np.inf) if lowest else (-np.inf, LARGEST_REWARD)
+        return Allowed(low, high, given=False)
+    low, high = limits
+    if not -np.inf < low < high < np.inf:
+        raise InvalidArgument(f"--range is {low:g} to {high:g}; give two numbers, the lower one first")
+    return Allowed(low, high, given=True)
 
 
 def numbers(batch: Any, path: Path, first: int) -> Floats:
@@ -84,3 +125,9 @@ def _check_rounding(block: Floats, batch: Any, path: Path) -> None:
         exact = not pa.types.is_floating(column.type)
         if exact and any(str(cell).strip().lstrip("+-").isdigit() for cell in column.to_pylist()):
             raise InvalidFile(f"{path}: column {batch.schema.names[place]!r} has {ROUNDED}")
+
+
+def listed(names: Sequence[str], most: int = 10) -> str:
+    """Put names in a row, or the first of them."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(repr(name) for name in names[:most]) + more

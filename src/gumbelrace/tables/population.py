@@ -9,9 +9,9 @@ order of the rows.
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,8 @@ from gumbelrace.population.arrays import ROUNDED, would_round
 from gumbelrace.population.base import Floats, Range
 from gumbelrace.population.factors import Factors
 from gumbelrace.shuffle import Rows, block_length
-from gumbelrace.tables.checks import Allowed, check_names, listed
-from gumbelrace.tables.columns import ColumnFile, ending, open_columns
-from gumbelrace.tables.numbers import numbers
+from gumbelrace.tables.columns import ColumnFile, check_names, ending, open_columns
+from gumbelrace.tables.numbers import Allowed, allowed, listed, numbers
 from gumbelrace.tables.rows import Indices, Layout, RowFile, npy_layout, room_for
 
 Advance = Callable[[float], None]
@@ -37,59 +36,70 @@ FEWEST_RUNS, MOST_RUNS = 2**17, 2**21
 PIECE_BYTES = 2**22
 
 
-class Wanted(NamedTuple):
-    """What of a table is wanted."""
-
-    allowed: Allowed
-    columns: Sequence[str] | None = None  # None: all
-    lowest: bool = False
-
-
 @contextmanager
 def open_scores(
-    path: Path, wanted: Wanted, progress: Progress = lambda doing, total: nullcontext(lambda done: None)
+    path: Path,
+    columns: Sequence[str] | None = None,
+    limits: tuple[float, float] | None = None,
+    lowest: bool = False,
+    progress: Progress = lambda doing, total: nullcontext(lambda done: None),
 ) -> Iterator["Scores"]:
-    """Open a table: .npy as it lies, .csv and .parquet by way of a temporary file."""
+    """Open a table: .npy as it lies, .csv and .parquet by way of a temporary file.
+
+    Parameters
+    ----------
+    path : Path
+        The table, with a column for each candidate.
+    columns : sequence of str, optional
+        Which columns, by name, or by number if it is a .npy file. Default: all.
+    limits : (low, high), optional
+        Numbers beyond these are refused; they let an answer be proved.
+    lowest : bool
+        Whether the lowest sum is the best, not the highest.
+    progress : callable, optional
+        Shows how much of a table has been copied.
+    """
+    permitted = allowed(limits, lowest)
     npy = ending(path, ".npy") == ".npy"
-    with _npy(path, wanted) if npy else _copied(path, wanted, progress) as scores:
+    opened = _npy(path, columns, permitted) if npy else _copied(path, columns, permitted, progress)
+    with opened as scores:
         if scores.rows == 0:
             raise InvalidFile(f"{path} has no rows; give at least one")
-        yield scores
+        yield replace(scores, lowest=lowest)
 
 
 @contextmanager
-def _npy(path: Path, wanted: Wanted) -> Iterator["Scores"]:
+def _npy(path: Path, columns: Sequence[str] | None, permitted: Allowed) -> Iterator["Scores"]:
     with open(path, "rb", buffering=0) as file:
         layout = npy_layout(file, path)
-        names = _chosen(wanted.columns, [str(number) for number in range(layout.columns)], path)
-        columns, allowed = np.array(names, np.int64), wanted.allowed
-        sides = (allowed.low, allowed.high) if allowed.given else (0.0, 1.0)
-        known = allowed.given or layout.dtype == np.bool_
-        bounds = (np.full(len(names), sides[0]), np.full(len(names), sides[1])) if known else None
-        rows = RowFile(file, layout, str(path))
-        yield Scores(rows, columns, tuple(columns.tolist()), allowed, bounds, lowest=wanted.lowest)
+        chosen = np.array(_chosen(columns, [str(i) for i in range(layout.columns)], path), np.int64)
+        low, high = (permitted.low, permitted.high) if permitted.given else (0.0, 1.0)
+        known = permitted.given or layout.dtype == np.bool_
+        bounds = (np.full(len(chosen), low), np.full(len(chosen), high)) if known else None
+        yield Scores(RowFile(file, layout, str(path)), chosen, tuple(chosen.tolist()), permitted, bounds)
 
 
 @contextmanager
-def _copied(path: Path, wanted: Wanted, progress: Progress) -> Iterator["Scores"]:
+def _copied(
+    path: Path, columns: Sequence[str] | None, permitted: Allowed, progress: Progress
+) -> Iterator["Scores"]:
     with tempfile.TemporaryFile() as file:
         with open_columns(path) as source:
-            names = _chosen(wanted.columns, source.candidates(), path)
+            names = _chosen(columns, source.candidates(), path)
             with progress(f"reading {path.name}", source.total) as advance, room_for(path):
-                rows, bounds = _copy(source, names, wanted.allowed, file, advance)
+                rows, bounds = _copy(source, names, permitted, file, advance)
         copy = RowFile(file, Layout(0, np.dtype(np.float64), rows, len(names)), "the temporary file")
-        every = np.arange(len(names))
-        yield Scores(copy, every, tuple(names), wanted.allowed, bounds, checked=True, lowest=wanted.lowest)
+        yield Scores(copy, np.arange(len(names)), tuple(names), permitted, bounds, checked=True)
 
 
 def _copy(
-    source: ColumnFile, names: Sequence[str], allowed: Allowed, file: BinaryIO, advance: Advance
+    source: ColumnFile, names: Sequence[str], permitted: Allowed, file: BinaryIO, advance: Advance
 ) -> tuple[int, Range]:
     """Check columns and write them to a file; count the rows, and give the range of each column."""
     rows, low, high = 0, np.full(len(names), np.inf), np.full(len(names), -np.inf)
     for batch in source.batches(names):
         block = numbers(batch, source.path, rows)
-        allowed.check(block, names, range(rows, rows + len(block)))
+        permitted.check(block, names, range(rows, rows + len(block)))
         np.minimum(low, block.min(axis=0), out=low)
         np.maximum(high, block.max(axis=0), out=high)
         file.write(np.ascontiguousarray(block).data)
