@@ -14,7 +14,7 @@ from gumbelrace.optional import optional
 from gumbelrace.tables.numbers import number
 
 # Bytes parsed at a time; a row that is longer needs one of the larger blocks.
-BLOCKS = (2**20, 2**25, 2**30)
+BLOCKS = (2**20, 2**24, 2**27)
 NOT_UTF8 = "{} is not in UTF-8; convert it, or save it as .parquet"
 
 
