@@ -1,6 +1,7 @@
 """The numbers of a table: which texts stand for some, and which are allowed."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,13 +91,15 @@ def _check_types(batch: Any, path: Path) -> None:
 
 def _column(column: Any) -> Floats:
     """Give the numbers of a column, NaN where a text is none."""
-    pa = optional("pyarrow", "cli")
-    try:
-        return np.asarray(column.cast(pa.float64(), safe=False), np.float64)
-    except pa.ArrowInvalid:  # truth values, spaces, or what is no number at all
-        texts = column.fill_null("nan").dictionary_encode()
-        known = np.array([number(text) for text in texts.dictionary.to_pylist()], np.float64)
-        return known.take(np.asarray(texts.indices))
+    pa, trimmed = optional("pyarrow", "cli"), optional("pyarrow.compute", "cli").utf8_trim_whitespace
+    for prepared in (lambda column: column, trimmed):
+        with suppress(pa.ArrowInvalid):
+            ready = prepared(column)
+            ready.slice(0, 1).cast(pa.float64(), safe=False)  # a long cast takes long to fail
+            return np.asarray(ready.cast(pa.float64(), safe=False), np.float64)
+    texts = column.fill_null("nan").dictionary_encode()  # truth values, or what is no number at all
+    known = np.array([number(text) for text in texts.dictionary.to_pylist()], np.float64)
+    return known.take(np.asarray(texts.indices))
 
 
 def _check_texts(block: Floats, batch: Any, path: Path, first: int) -> None:
