@@ -27,10 +27,10 @@ from gumbelrace.experiments.coreference import SAMPLERS, Search, picked, searche
 from gumbelrace.experiments.coreference_baselines import baselines
 from gumbelrace.experiments.coreference_fit import fitted, training_blocks
 from gumbelrace.experiments.coreference_study import Resolved, Task, held_out, resolve
-from gumbelrace.experiments.mentions import read_mentions
 from gumbelrace.models.coreference import Block, Factor, Mentions, bcubed, block_of, mentions
 from gumbelrace.models.coreference.features import log_factor
 from gumbelrace.models.coreference.simulate import simulate
+from gumbelrace.tables.mentions import read_mentions
 
 EXACT, RACED = ("exact", "incremental", "matrix"), ("raced", "memoised")
 LEAST, MOST, LARGE = 100, 3000, 2000

@@ -33,7 +33,6 @@ import numpy as np
 
 from gumbelrace.experiments.coreference import Search
 from gumbelrace.experiments.coreference_fit import FEW, LARGE, QUICK, SMALL, THOROUGH, clusters, fitted
-from gumbelrace.experiments.mentions import read_mentions
 from gumbelrace.models.coreference import (
     Block,
     Factor,
@@ -46,6 +45,7 @@ from gumbelrace.models.coreference import (
     score,
 )
 from gumbelrace.models.coreference.fit import MOST_PAIRS, SHAPINGS, Sample, regression, sample_pairs
+from gumbelrace.tables.mentions import read_mentions
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ LAYERS = {
     "kernels": 5,
     "chain": 6,
     "models": 6.5,  # read by the layers above; itself reads only HIGHEST_FOR_MODELS and below
+    "tables": 6.8,
     "integrations": 7,
     "experiments": 8,
     "cli": 9,

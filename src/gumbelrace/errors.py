@@ -57,7 +57,7 @@ class CheckpointBusy(GumbelraceError, RuntimeError):
     """Another run is writing to the checkpoint."""
 
 
-class InvalidFile(GumbelraceError, ValueError):
+class InvalidFile(InvalidArgument):
     """A file cannot be read as a table, or not be written; the message names it."""
 
 

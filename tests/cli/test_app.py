@@ -113,14 +113,14 @@ def interrupted(process):
 
 SLOW = """
 import time
-from gumbelrace.cli import runs
+from gumbelrace.tables import rows
 from gumbelrace.cli.main import main
 
 def slowly(*_):
     print("reading", flush=True)
     time.sleep(600)
 
-runs.RowFile.runs = slowly
+rows.RowFile.runs = slowly
 main()
 """
 

@@ -71,7 +71,7 @@ def test_mistakes(fails, tmp_path):
     prices(tmp_path / "prices.csv", 200)
     assert "not both" in fails("arch")
     assert "not both" in fails("arch", "prices.csv", "--simulate", 1000)
-    assert "no file" in fails("arch", "nowhere.csv")
+    assert "does not exist" in fails("arch", "nowhere.csv")
     assert "--orders" in fails("arch", "--simulate", 1000, "--orders", "5,ten")
     assert "orders" in fails("arch", "--simulate", 1000, "--orders", "5")
     assert "price" in fails("arch", "prices.csv", "--price", "price")

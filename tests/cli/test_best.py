@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from gumbelrace.cli.checks import allowed
-from gumbelrace.cli.files import Wanted, opened
-from gumbelrace.cli.rows import RowFile
 from gumbelrace.solvers.betting import Betting
+from gumbelrace.tables.population import open_scores
+from gumbelrace.tables.rows import RowFile
 
 LEVEL = 1e-4
 
@@ -115,7 +114,7 @@ def test_the_promise_is_kept_in_any_order_of_the_rows(tmp_path):
     rewards = np.zeros((rows, 2), np.bool_)
     rewards[: rows // 2, 0] = rewards[rows // 2 - 2 :, 1] = True
     np.save(tmp_path / "sorted.npy", rewards)
-    with opened(tmp_path / "sorted.npy", Wanted(allowed(None))) as scores:
+    with open_scores(tmp_path / "sorted.npy") as scores:
 
         def errors(shuffled: bool) -> int:
             return sum(raced(scores, delta, seed, shuffled) != 1 for seed in range(races))
@@ -149,3 +148,10 @@ def test_ties_are_told(run, tmp_path, more):
     assert found(run("best", "ties.csv", "--json", *more))["tied"] == (best if len(best) > 1 else [])
     text = run("best", "ties.csv", *more).stdout
     assert ("columns ant and cat tie for the best" in text) == (len(best) > 1)
+
+
+@pytest.mark.parametrize("names", [["a.b", "a"], ["a b", "ä"], ["0", "1"], ["[red]x[/red]", "\\"]])
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_names_are_kept_as_they_are(run, write_table, tmp_path, names, ending):
+    write_table(tmp_path / f"table{ending}", np.array([[1.0, 2.0]] * 5), names)
+    assert run("best", f"table{ending}").stdout.splitlines()[0] == f"best column  {names[1]}"

@@ -4,12 +4,14 @@ import gzip
 import io
 import os
 import struct
+from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gumbelrace.cli import from_csv, streamed
+from gumbelrace.tables import population
+from gumbelrace.tables.rows import npy_layout
 
 GOOD = "ant,bee\n1,2\n3,4\n5,6\n"
 
@@ -88,7 +90,8 @@ FILES = [
     ("cut.parquet", parquet(ant=[1.0], bee=[2.0])[:-20], "is not a .parquet file, or is damaged"),
     ("one.parquet", parquet(ant=[1.0]), "two or more columns"),
     ("norows.parquet", parquet(ant=np.zeros(0), bee=np.zeros(0)), "has no rows"),
-    ("word.parquet", parquet(id=["u"], ant=[1], kind=["k"]), "no numbers in 'id', 'kind'; choose"),
+    ("word.parquet", parquet(id=["u"], ant=[1], kind=["k"]), "column 'id' (nor in 'kind') but 'u'"),
+    ("dates.parquet", parquet(ant=[date(2024, 1, 2)], bee=[1]), "no numbers in 'ant'; choose"),
     ("null.parquet", parquet(ant=[1, 2], bee=[1, None]), "row 1 (counted from 0), column 'bee' is nan"),
     ("inf.parquet", parquet(ant=[1.0], bee=[np.inf]), "row 0 (counted from 0), column 'bee' is inf"),
 ]
@@ -103,15 +106,6 @@ def test_bad_files(fails, tmp_path, command, name, content, complaint):
         complaint = "every column holds a -inf"
     assert complaint in said
     assert os.listdir(tmp_path) == [name]
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "complaint"), [file for file in FILES if ".csv" in file[0]], ids=lambda value: ""
-)
-def test_bad_files_are_the_same_without_pyarrow(fails, tmp_path, monkeypatch, name, content, complaint):
-    monkeypatch.setattr(from_csv, "find_spec", lambda name: None)
-    (tmp_path / name).write_bytes(content)
-    assert complaint in fails("best", name)
 
 
 OPTIONS = [
@@ -180,21 +174,14 @@ def test_unknown_commands(fails):
 
 def test_a_file_that_shrinks(fails, tmp_path, monkeypatch):
     (tmp_path / "good.npy").write_bytes(npy(np.zeros((1000, 3))))
-    layout = from_files_layout()
 
     def cut_after(file, path):
-        found = layout(file, path)
+        found = npy_layout(file, path)
         os.truncate(path, 200)
         return found
 
-    monkeypatch.setattr("gumbelrace.cli.files.npy_layout", cut_after)
+    monkeypatch.setattr(population, "npy_layout", cut_after)
     assert "good.npy became shorter while it was read" in fails("best", "good.npy")
-
-
-def from_files_layout():
-    from gumbelrace.cli.files import npy_layout
-
-    return npy_layout
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
@@ -210,7 +197,7 @@ def test_no_room_for_the_temporary_file(fails, tmp_path, monkeypatch):
             raise OSError(28, "No space left on device")
 
     prepare(tmp_path)
-    monkeypatch.setattr(streamed.tempfile, "TemporaryFile", Full)
+    monkeypatch.setattr(population.tempfile, "TemporaryFile", Full)
     assert "has no room for the numbers of good.csv; set TMPDIR" in fails("best", "good.csv")
 
 
@@ -218,8 +205,8 @@ def test_missing_pyarrow_is_named(fails, tmp_path, without):
     without("pyarrow")
     (tmp_path / "table.parquet").write_bytes(b"PAR1")
     prepare(tmp_path)
-    for words in ("best table.parquet", "sample good.npy --out draws.parquet"):
-        assert 'pip install "gumbelrace[parquet]"' in fails(*words.split())
+    for words in ("best table.parquet", "best good.csv", "sample good.npy --out draws.parquet"):
+        assert 'pip install "gumbelrace[cli]"' in fails(*words.split())
 
 
 def test_integers_that_would_be_rounded(fails, run, tmp_path):
@@ -230,9 +217,7 @@ def test_integers_that_would_be_rounded(fails, run, tmp_path):
     (tmp_path / "large.csv").write_text("a,b\n" + rows)
     (tmp_path / "spaced.csv").write_text("a,b\n" + rows.replace(",", ", "))
     names = ["large.npy", "large.csv", "spaced.csv"]
-    parquet = pytest.importorskip("pyarrow.parquet")
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet.write_table(pyarrow.table({"a": large[:, 0], "b": large[:, 1]}), tmp_path / "large.parquet")
+    (tmp_path / "large.parquet").write_bytes(parquet(a=large[:, 0], b=large[:, 1]))
     for name in [*names, "large.parquet"]:
         assert "would be rounded" in fails("best", name, "--exact")
     (tmp_path / "rough.csv").write_text("a,b\n1e140,2e140\n")

@@ -12,13 +12,11 @@ import typer
 
 from gumbelrace.atomic import unfinished
 from gumbelrace.chain.export import package
-from gumbelrace.cli.options import Seed
-from gumbelrace.cli.places import Folder, made
+from gumbelrace.cli.options import Folder, Seed
 from gumbelrace.cli.progress import waiting
-from gumbelrace.cli.series import AtNight, Price, Segment, Time, described, returns_of, simulated_returns
-from gumbelrace.cli.words import paragraphs, percent
+from gumbelrace.cli.returns import AtNight, Price, Segment, Time, described, returns_of, simulated_returns
+from gumbelrace.cli.text import paragraphs, percent
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.experiments.files import write_rows
 from gumbelrace.experiments.order_chains import Plan
 from gumbelrace.experiments.order_evidence import bic_by_package
 from gumbelrace.experiments.order_study import OrderStudy, run_study
@@ -27,6 +25,7 @@ from gumbelrace.models.returns import Overnight, Returns
 from gumbelrace.report.orders import orders_page
 from gumbelrace.report.page import write_page
 from gumbelrace.solvers.base import checked_delta
+from gumbelrace.tables.writing import make_folder, write_rows
 
 # Steps whose decisions are made again exactly, at most: none wrong of so many is a rate below 0.0025.
 AUDITED = 1500
@@ -96,7 +95,7 @@ def arch(
         returns = simulated_returns(simulated, seed)
     else:
         returns = returns_of(Path(str(file)), price, time, segment, overnight)
-    folder = made(out)
+    folder = make_folder(out)
     study = studied(returns, wanted, plan, folder)
     with waiting("making the page"):
         files = write_data(folder, study)

@@ -7,17 +7,15 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from gumbelrace.cli.checks import allowed
-from gumbelrace.cli.files import Wanted, named, opened
-from gumbelrace.cli.options import Columns, Delta, Json, Limits, Seed, Table
-from gumbelrace.cli.progress import waiting
-from gumbelrace.cli.runs import Runs
-from gumbelrace.cli.words import COMPILING, HINT, ground, paragraphs, percent
+from gumbelrace.cli.options import Columns, Delta, Json, Limits, Seed, Table, split_names
+from gumbelrace.cli.progress import progress, waiting
+from gumbelrace.cli.text import COMPILING, HINT, ground, paragraphs, percent
 from gumbelrace.errors import NoPossibleArm
 from gumbelrace.solvers.base import Outcome, Promise, Solver, checked_delta
 from gumbelrace.solvers.default import default_solver
 from gumbelrace.solvers.exact import Exact
 from gumbelrace.solvers.results import is_tie
+from gumbelrace.tables.population import Runs, open_scores
 
 
 def best(
@@ -53,7 +51,7 @@ def best(
     `gumbelrace best losses.parquet --minimum --columns small,large`
     """
     checked_delta(delta)
-    with opened(file, Wanted(allowed(limits, lowest), named(columns), lowest)) as scores:
+    with open_scores(file, split_names(columns), limits, lowest, progress) as scores:
         rng = np.random.default_rng(seed)
         population = scores.population(shuffled)
         solver = Exact() if exact else default_solver(population, delta)

@@ -10,16 +10,13 @@ import numpy as np
 import typer
 
 from gumbelrace.cli.default_command import WithDefault
-from gumbelrace.cli.options import Delta, Seed
-from gumbelrace.cli.places import Folder, Jobs, made, processors
+from gumbelrace.cli.options import Delta, Folder, Jobs, Seed, processors
 from gumbelrace.cli.progress import progress, waiting
-from gumbelrace.cli.words import paragraphs, percent
+from gumbelrace.cli.text import paragraphs, percent
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.experiments.coreference import SAMPLERS, Search, picked
 from gumbelrace.experiments.coreference_fit import fitted
 from gumbelrace.experiments.coreference_study import Resolved, Task, resolve
-from gumbelrace.experiments.files import write_rows
-from gumbelrace.experiments.mentions import ReadMentions, read_mentions
 from gumbelrace.models.coreference.block import block_of, blocks
 from gumbelrace.models.coreference.factor import Factor
 from gumbelrace.models.coreference.mentions import MISSING, Mentions, mentions
@@ -27,6 +24,8 @@ from gumbelrace.models.coreference.simulate import simulate
 from gumbelrace.report.coreference import coreference_page
 from gumbelrace.report.page import write_page
 from gumbelrace.solvers.base import checked_delta
+from gumbelrace.tables.mentions import ReadMentions, read_mentions
+from gumbelrace.tables.writing import make_folder, write_rows
 
 PAGE, AUTO = "coreference.html", "auto"
 SWEEPS, STARTS = Search.sweeps, Search.starts
@@ -121,7 +120,7 @@ def resolve_file(
     others = COMPARED if compare or simulated is not None else ()
     samplers = [first, *(name for name in others if name != first)]
     task = Task(given.mentions, factor, search, samplers, runs, seed, complete)
-    folder = made(out)
+    folder = make_folder(out)
     resolved = shown(task, folder / f".coreference-{starts}-{sweeps}-{seed}", jobs or processors())
     with waiting("making the page"):
         files = write_data(folder, resolved, given.ids)

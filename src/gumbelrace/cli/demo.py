@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from gumbelrace.cli.output import check_output
 from gumbelrace.demo import main
+from gumbelrace.tables.writing import check_output
 
 
 def demo(

@@ -1,5 +1,7 @@
 """Options that commands share."""
 
+import csv
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -35,3 +37,20 @@ Limits = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Folder = Annotated[
+    Path, typer.Option(metavar="FOLDER", help="Write the page and the data here; made if missing.")
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Threads; default: as many as processors.", show_default=False),
+]
+
+
+def split_names(columns: str | None) -> list[str] | None:
+    """Take names apart that have commas in between."""
+    return None if columns is None else [name.strip() for name in next(csv.reader([columns]), [])]
+
+
+def processors() -> int:
+    """Count the processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

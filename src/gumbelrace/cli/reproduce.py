@@ -9,12 +9,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gumbelrace.cli.options import Seed
-from gumbelrace.cli.places import Jobs, made, processors
+from gumbelrace.cli.options import Jobs, Seed, processors
 from gumbelrace.cli.progress import progress, waiting
 from gumbelrace.cli.reproduce_arch import arch
 from gumbelrace.cli.reproduce_coreference import coreference
-from gumbelrace.cli.words import paragraphs
+from gumbelrace.cli.text import paragraphs
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.experiments.bounds import compared_levels
 from gumbelrace.experiments.records import Level, Record, SyntheticStudy
@@ -23,6 +22,7 @@ from gumbelrace.experiments.study import Point, Settings, expected_cost, run
 from gumbelrace.experiments.whole import whole_study, write_data
 from gumbelrace.report.page import write_page
 from gumbelrace.report.synthetic import synthetic_page
+from gumbelrace.tables.writing import make_folder
 
 QUICK, USUAL, FULL = 50, 2000, 10_000
 PAGE = "synthetic.html"
@@ -64,7 +64,7 @@ def synthetic(
     `gumbelrace reproduce synthetic --out results --quick`
     """
     settings = Settings(draws_of(quick, full), seed)
-    folder = made(out)
+    folder = make_folder(out)
     records = recorded(settings, folder, jobs or processors())
     with waiting("making the page"):
         study = write_data(folder, whole_study(settings, records))

@@ -9,12 +9,10 @@ import numpy as np
 import typer
 
 from gumbelrace.cli.arch import check_packages, of_plan, studied, told, write_data
-from gumbelrace.cli.options import Seed
-from gumbelrace.cli.places import Folder, made
+from gumbelrace.cli.options import Folder, Seed
 from gumbelrace.cli.progress import waiting
-from gumbelrace.cli.series import AtNight, Price, Segment, Time, described, returns_of, simulated_returns
-from gumbelrace.cli.words import paragraphs
-from gumbelrace.experiments.files import write_rows
+from gumbelrace.cli.returns import AtNight, Price, Segment, Time, described, returns_of, simulated_returns
+from gumbelrace.cli.text import paragraphs
 from gumbelrace.experiments.order_chains import Plan
 from gumbelrace.experiments.order_evidence import Estimates
 from gumbelrace.experiments.orders import ORDERS
@@ -23,6 +21,7 @@ from gumbelrace.experiments.printed_study import PLAN, PrintedStudy, run_as_prin
 from gumbelrace.models.returns import Overnight, Returns
 from gumbelrace.report.arch import arch_page
 from gumbelrace.report.page import write_page
+from gumbelrace.tables.writing import make_folder, write_rows
 
 PAGE = "arch.html"
 # Returns that are simulated if there are no data, and plans of --quick.
@@ -72,7 +71,7 @@ def arch(
         returns = simulated_returns(SIMULATED, seed)
     else:
         returns = returns_of(data, price, time, segment, overnight)
-    folder = made(out)
+    folder = make_folder(out)
     study = studied(returns, ORDERS, ours, folder)
     printed = as_printed(returns, study.importance, paper, folder)
     with waiting("making the page"):

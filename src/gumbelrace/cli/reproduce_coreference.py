@@ -7,17 +7,16 @@ import numpy as np
 import typer
 
 from gumbelrace.cli.coreference import Columns, Complete, facts, shown, taken, told, write_data
-from gumbelrace.cli.options import Seed
-from gumbelrace.cli.places import Folder, made, processors
+from gumbelrace.cli.options import Folder, Seed, processors
 from gumbelrace.cli.progress import waiting
 from gumbelrace.experiments.coreference import Search
 from gumbelrace.experiments.coreference_baselines import baselines
 from gumbelrace.experiments.coreference_claims import EXACT, PRINTED, claims
 from gumbelrace.experiments.coreference_fit import fitted, training_blocks
 from gumbelrace.experiments.coreference_study import Task, held_out
-from gumbelrace.experiments.files import write_rows
 from gumbelrace.report.page import write_page
 from gumbelrace.report.reproduced_coreference import reproduced_page
+from gumbelrace.tables.writing import make_folder, write_rows
 
 PAGE, WEIGHTS = "coreference.html", "weights.json"
 SIMULATED = 20_000
@@ -56,7 +55,7 @@ def coreference(
     `gumbelrace reproduce coreference --data mentions.csv --out results`
     """
     given = taken(data, SIMULATED if data is None else None, column, seed)
-    runs, folder, jobs = QUICK_RUNS if quick else RUNS, made(out), processors()
+    runs, folder, jobs = QUICK_RUNS if quick else RUNS, make_folder(out), processors()
     with waiting("fitting the factor to the training blocks"):
         rng = np.random.default_rng(seed)
         factor, _ = fitted(training_blocks(given.mentions), rng, complete, jobs)

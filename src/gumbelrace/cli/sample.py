@@ -10,18 +10,16 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from gumbelrace.cli.checks import allowed
-from gumbelrace.cli.files import Wanted, named, opened
-from gumbelrace.cli.options import Columns, Delta, Json, Limits, Seed, Table
-from gumbelrace.cli.output import check_draws, write_draws
+from gumbelrace.cli.options import Columns, Delta, Json, Limits, Seed, Table, split_names
 from gumbelrace.cli.progress import progress
-from gumbelrace.cli.runs import Runs
-from gumbelrace.cli.words import COMPILING, HINT, ground, paragraphs, percent
+from gumbelrace.cli.text import COMPILING, HINT, ground, paragraphs, percent
 from gumbelrace.errors import InvalidFile, NoPossibleArm
 from gumbelrace.population.base import Floats
 from gumbelrace.sample import DRAW
 from gumbelrace.solvers.base import Solver, checked_delta
 from gumbelrace.solvers.default import default_solver
+from gumbelrace.tables.population import Runs, open_scores
+from gumbelrace.tables.writing import check_table_output, write_table
 
 HELD = 2**20  # Gumbel variables at a time
 SHOWN = 20  # columns
@@ -79,16 +77,23 @@ def sample(
     """
     checked_delta(delta)
     if out is not None:
-        check_draws(out, file)
-    with opened(file, Wanted(allowed(limits), named(columns))) as scores:
+        check_out(out, file)
+    with open_scores(file, split_names(columns), limits, progress=progress) as scores:
         rng = np.random.default_rng(seed)
         population = scores.population()
         solver = default_solver(population, delta)
         drawn = draw_all(population, prior_of(log_prior, population), solver, draws, rng)
     if out is not None:
-        write_draws(out, scores.names, drawn.arms, drawn.read)
+        write_table(out, {"column": np.array(scores.names)[drawn.arms], "numbers_read": drawn.read})
     result = report(population, drawn, solver, out)
     print(json.dumps(result) if as_json else described(result, population))
+
+
+def check_out(out: Path, file: Path) -> None:
+    """Check, before anything is drawn, that draws can be written there."""
+    check_table_output(out)
+    if out.exists() and out.samefile(file):
+        raise InvalidFile(f"{out} is the table itself; write the draws elsewhere")
 
 
 def prior_of(path: Path | None, population: Runs) -> Floats:
@@ -96,7 +101,7 @@ def prior_of(path: Path | None, population: Runs) -> Floats:
     names = [str(name) for name in population.scores.names]
     if path is None:
         return np.zeros(len(names))
-    with opened(path, Wanted(allowed(None), names)) as table:
+    with open_scores(path, names) as table:
         if table.rows != 1:
             raise InvalidFile(f"{path} has {table.rows:,} rows; a log prior has one")
         return table.population().totals()

@@ -9,11 +9,11 @@ from typing import Any
 from gumbelrace.experiments.bounds import bound_curves, compared_levels, unit_rewards
 from gumbelrace.experiments.breaking import broken
 from gumbelrace.experiments.claims import claims
-from gumbelrace.experiments.files import write_rows
 from gumbelrace.experiments.one_race import example_race
 from gumbelrace.experiments.records import DataFile, Record, SyntheticStudy
 from gumbelrace.experiments.study import ENOUGH_SCANS, PULLS_A_DRAW, READS_A_DRAW, Settings
 from gumbelrace.experiments.synthetic import probabilities
+from gumbelrace.tables.writing import write_rows
 
 CONTENTS = {
     "records": "what every solver did at every point of the figures",

@@ -1,4 +1,4 @@
-"""How results are said."""
+"""Results as text for a terminal."""
 
 from collections.abc import Iterable
 from textwrap import fill

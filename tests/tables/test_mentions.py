@@ -3,7 +3,7 @@
 import pytest
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.experiments.mentions import read_mentions
+from gumbelrace.tables.mentions import read_mentions
 
 TEXT = "mention_id,author,title,block,person\na,Wei Li,On races,x,1\nb,W. Li,More races,y,\n"
 
@@ -33,7 +33,7 @@ def test_columns_are_mapped_and_left_out(tmp_path):
     ("text", "columns", "complaint"),
     [
         ("name\nWei Li\n", {}, "no column 'author'; say which has the names: name"),
-        (TEXT, {"author": "inventor"}, "no column 'inventor'; its columns are mention_id, author"),
+        (TEXT, {"author": "inventor"}, "no column 'inventor'; it has 'mention_id', 'author'"),
         (TEXT, {"journal": "title"}, "nothing to read for 'journal'; the choices are mention_id, author"),
         (
             TEXT.replace("\nb,", "\na,"),

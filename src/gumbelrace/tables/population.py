@@ -1,4 +1,4 @@
-"""Tables that lie in files, and the race on them.
+"""Tables in files as populations to race on.
 
 What the race draws at random is not a row but a run of rows that lie side by side, some 4 kB: about what
 a disk and the system read anyway when they are asked for one row. The reward of a run is its sum. Runs are
@@ -6,26 +6,120 @@ drawn without replacement and their sums add up to those of the rows, so every b
 order of the rows.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.cli.checks import Allowed
-from gumbelrace.cli.rows import Indices, RowFile
-from gumbelrace.errors import InvalidReward
+from gumbelrace.errors import InvalidArgument, InvalidFile, InvalidReward
 from gumbelrace.population.arrays import ROUNDED, would_round
 from gumbelrace.population.base import Floats, Range
 from gumbelrace.population.factors import Factors
 from gumbelrace.shuffle import Rows, block_length
+from gumbelrace.tables.columns import ColumnFile, check_names, ending, open_columns
+from gumbelrace.tables.numbers import Allowed, allowed, listed, numbers
+from gumbelrace.tables.rows import Indices, Layout, RowFile, npy_layout, room_for
+
+Advance = Callable[[float], None]
+# Shows what is done and how much there is; lends a function that is told how far it is.
+Progress = Callable[[str, float], AbstractContextManager[Advance]]
 
 RUN_BYTES = 4096
 # Few runs would be a coarse sample, many would need an index of their own that is long.
 FEWEST_RUNS, MOST_RUNS = 2**17, 2**21
 # Most bytes read before they are added up.
 PIECE_BYTES = 2**22
+
+
+@contextmanager
+def open_scores(
+    path: Path,
+    columns: Sequence[str] | None = None,
+    limits: tuple[float, float] | None = None,
+    lowest: bool = False,
+    progress: Progress = lambda doing, total: nullcontext(lambda done: None),
+) -> Iterator["Scores"]:
+    """Open a table: .npy as it lies, .csv and .parquet by way of a temporary file.
+
+    Parameters
+    ----------
+    path : Path
+        The table, with a column for each candidate.
+    columns : sequence of str, optional
+        Which columns, by name, or by number if it is a .npy file. Default: all.
+    limits : (low, high), optional
+        Numbers beyond these are refused; they let an answer be proved.
+    lowest : bool
+        Whether the lowest sum is the best, not the highest.
+    progress : callable, optional
+        Shows how much of a table has been copied.
+    """
+    permitted = allowed(limits, lowest)
+    npy = ending(path, ".npy") == ".npy"
+    opened = _npy(path, columns, permitted) if npy else _copied(path, columns, permitted, progress)
+    with opened as scores:
+        if scores.rows == 0:
+            raise InvalidFile(f"{path} has no rows; give at least one")
+        yield replace(scores, lowest=lowest)
+
+
+@contextmanager
+def _npy(path: Path, columns: Sequence[str] | None, permitted: Allowed) -> Iterator["Scores"]:
+    with open(path, "rb", buffering=0) as file:
+        layout = npy_layout(file, path)
+        chosen = np.array(_chosen(columns, [str(i) for i in range(layout.columns)], path), np.int64)
+        low, high = (permitted.low, permitted.high) if permitted.given else (0.0, 1.0)
+        known = permitted.given or layout.dtype == np.bool_
+        bounds = (np.full(len(chosen), low), np.full(len(chosen), high)) if known else None
+        yield Scores(RowFile(file, layout, str(path)), chosen, tuple(chosen.tolist()), permitted, bounds)
+
+
+@contextmanager
+def _copied(
+    path: Path, columns: Sequence[str] | None, permitted: Allowed, progress: Progress
+) -> Iterator["Scores"]:
+    with tempfile.TemporaryFile() as file:
+        with open_columns(path) as source:
+            names = _chosen(columns, source.candidates(), path)
+            with progress(f"reading {path.name}", source.total) as advance, room_for(path):
+                rows, bounds = _copy(source, names, permitted, file, advance)
+        copy = RowFile(file, Layout(0, np.dtype(np.float64), rows, len(names)), "the temporary file")
+        yield Scores(copy, np.arange(len(names)), tuple(names), permitted, bounds, checked=True)
+
+
+def _copy(
+    source: ColumnFile, names: Sequence[str], permitted: Allowed, file: BinaryIO, advance: Advance
+) -> tuple[int, Range]:
+    """Check columns and write them to a file; count the rows, and give the range of each column."""
+    rows, low, high = 0, np.full(len(names), np.inf), np.full(len(names), -np.inf)
+    for batch in source.batches(names):
+        block = numbers(batch, source.path, rows)
+        permitted.check(block, names, range(rows, rows + len(block)))
+        np.minimum(low, block.min(axis=0), out=low)
+        np.maximum(high, block.max(axis=0), out=high)
+        file.write(np.ascontiguousarray(block).data)
+        rows += len(block)
+        advance(source.done())
+    file.flush()
+    return rows, (low, high)
+
+
+def _chosen(wanted: Sequence[str] | None, names: Sequence[str], path: Path) -> Sequence[str]:
+    """Give the names of the columns to compare: different ones, and two or more."""
+    wanted = names if wanted is None else wanted
+    check_names(wanted, names, path)
+    check_names(wanted, wanted, path)
+    if len(wanted) < 2:
+        raise InvalidArgument(
+            f"{path}: with {listed(wanted) or 'no column'} alone there is nothing to choose from; "
+            "give two or more columns"
+        )
+    return wanted
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from gumbelrace.experiments.prices import read_prices
 from gumbelrace.models.arch.data import simulate
 from gumbelrace.models.returns import Overnight, Returns, returns_from_prices, standardised
+from gumbelrace.tables.prices import read_prices
 
 Price = Annotated[str, typer.Option(metavar="COLUMN", help="Column of the prices.")]
 Time = Annotated[str, typer.Option(metavar="COLUMN", help="Column of their times.")]

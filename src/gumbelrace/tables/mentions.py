@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.experiments.columns import column_names, read_columns, texts
 from gumbelrace.models.coreference.mentions import COLUMNS, Mentions, mentions
+from gumbelrace.tables.columns import column_names, read_columns, texts
 
 ID = "mention_id"
 

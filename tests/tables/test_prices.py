@@ -3,10 +3,12 @@
 import gzip
 
 import numpy as np
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from gumbelrace.errors import InvalidArgument, MissingPackage
-from gumbelrace.experiments.prices import read_prices
+from gumbelrace.tables.prices import read_prices
 
 ROWS = "2024-01-02 09:35:00,10.5,a\n2024-01-02T09:40,,b\n,11.0,b\n"
 TIMES = np.array(["2024-01-02T09:35", "2024-01-02T09:40", "NaT"], "datetime64[us]")
@@ -52,9 +54,6 @@ def test_times_that_count(tmp_path):
 
 
 def test_parquet(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
     stamps = pyarrow.array([1704188100, 1704188400, None], pyarrow.timestamp("s", tz="Asia/Shanghai"))
     counts = pyarrow.array([28403135, 28403140, None], pyarrow.int32())
     columns = {"datetime": stamps, "minute": counts, "close": pyarrow.array([10.5, None, 11.0])}
@@ -64,21 +63,26 @@ def test_parquet(tmp_path):
     same(read_prices(tmp_path / "prices.parquet", time="minute", unit="m"))
 
 
-def test_a_missing_package_is_named(tmp_path, without):
+@pytest.mark.parametrize("name", ["prices.csv", "prices.parquet"])
+def test_a_missing_package_is_named(tmp_path, without, name):
     without("pyarrow")
-    with pytest.raises(MissingPackage, match=r"gumbelrace\[parquet\]"):
-        read_prices(written(tmp_path, "", "prices.parquet"))
+    with pytest.raises(MissingPackage, match=r"gumbelrace\[cli\]"):
+        read_prices(written(tmp_path, "datetime,close\n" + ROWS, name))
 
 
 @pytest.mark.parametrize(
     ("text", "options", "complaint"),
     [
         ("datetime,close\n", {}, "no rows"),
-        ("", {}, "no column 'datetime'; its columns are none"),
-        ("date,close\n2024-01-02,1\n", {}, "no column 'datetime'; its columns are date, close"),
+        ("", {}, "is empty; write it again"),
+        ("date,close\n2024-01-02,1\n", {}, "no column 'datetime'; it has 'date', 'close'"),
         ("datetime,close\n2024-01-02,1\n", {"price": "open"}, "no column 'open'"),
         ("datetime,close\n2024-01-02,1\n", {"segment": "series"}, "no column 'series'"),
-        ("datetime,close\n2024-01-02,1\n2024-01-03\n", {}, "line 3: 1 cells; there are 2 columns"),
+        (
+            "datetime,close\n2024-01-02,1\n2024-01-03\n",
+            {},
+            "row 1 .* has 1 entries, but there are 2",
+        ),
         ("datetime,close\n2024-01-02,one\n", {}, "'close' holds what is no number.*one"),
         ("datetime,close\n2/1/2024,1\n", {}, "'datetime' holds what is no time.*2/1/2024"),
         ("datetime,close\n1704188100,1\n", {}, "holds numbers; say what they count"),
@@ -93,10 +97,8 @@ def test_bad_files_are_explained(tmp_path, text, options, complaint):
 
 @pytest.mark.parametrize("name", ["prices.csv", "prices.csv.gz", "prices.parquet"])
 def test_what_is_no_such_file_is_explained(tmp_path, name):
-    if name.endswith("parquet"):
-        pytest.importorskip("pyarrow")
-    with pytest.raises(InvalidArgument, match="there is no file"):
+    with pytest.raises(InvalidArgument, match="does not exist; give a"):
         read_prices(tmp_path / name)
     (tmp_path / name).write_bytes(b"\x80\xff\x00nonsense")
-    with pytest.raises(InvalidArgument, match="that can be read"):
+    with pytest.raises(InvalidArgument, match="is not"):
         read_prices(tmp_path / name)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.experiments.columns import read_columns
+from gumbelrace.tables.columns import read_columns, texts
 
 # What stands for a missing value, in lower case.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "nat"})
@@ -60,7 +60,7 @@ def read_prices(
         raise InvalidArgument(f"unit is {unit!r}; it must be one of {', '.join(UNITS)}")
     columns = read_columns(path, names)
     times, prices = _times(columns[0], time, unit), _numbers(columns[1], price)
-    return Prices(times, prices, np.asarray(columns[2]) if segment else None)
+    return Prices(times, prices, np.array(texts(columns[2])) if segment else None)
 
 
 def _numbers(column: Any, name: str) -> NDArray[np.float64]:

@@ -3,9 +3,10 @@
 import csv
 
 import pytest
+from pyarrow import parquet
 
-from gumbelrace.experiments.files import write_rows
 from gumbelrace.experiments.records import Claim, Problem
+from gumbelrace.tables.writing import write_rows
 
 ROWS = [Problem(2, "normal", 0.1), Problem(10, "log,normal", 1 / 3)]
 
@@ -18,7 +19,6 @@ def test_csv(tmp_path):
 
 
 def test_parquet(tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
     assert write_rows(tmp_path, "problems", ROWS) == ["problems.csv", "problems.parquet"]
     read = parquet.read_table(tmp_path / "problems.parquet").to_pylist()
     assert [Problem(**row) for row in read] == ROWS
@@ -27,7 +27,7 @@ def test_parquet(tmp_path):
 
 
 def test_without_pyarrow_there_is_csv_only(tmp_path, monkeypatch):
-    monkeypatch.setattr("gumbelrace.experiments.files.find_spec", lambda name: None)
+    monkeypatch.setattr("gumbelrace.tables.writing.find_spec", lambda name: None)
     assert write_rows(tmp_path, "problems", ROWS) == ["problems.csv"]
     assert [path.name for path in tmp_path.iterdir()] == ["problems.csv"]
 

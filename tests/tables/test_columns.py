@@ -2,18 +2,17 @@
 
 import gzip
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.experiments.columns import column_names, read_columns, texts
+from gumbelrace.tables.columns import column_names, read_columns, texts
 
 TEXT = 'author,title,year\n"Li, Wei", On races ,1999\n\nBo Ma,,\n'
 
 
 def test_csv_gzip_and_parquet_give_the_same_texts(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
     (tmp_path / "a.csv").write_text(TEXT, encoding="utf-8-sig")
     with gzip.open(tmp_path / "a.csv.gz", "wt", encoding="utf-8") as file:
         file.write(TEXT)
@@ -28,12 +27,13 @@ def test_csv_gzip_and_parquet_give_the_same_texts(tmp_path):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("author\n", "a header and no rows"),
-        ("", "no column 'author'; its columns are none"),
-        ("name,year\na,1\n", "no column 'author'; its columns are name, year"),
-        ("author,year,author\na,1,b\n", "2 columns 'author'; rename all but one"),
-        ("author,year\na\n", "line 2: 1 cells; there are 2 columns"),
-        ("author,year\na,1,2\n", "line 2: 3 cells; there are 2 columns"),
+        ("author\n", "has no rows"),
+        ("", "is empty; write it again"),
+        ("\nauthor\na\n", "begins with an empty line"),
+        ("name,year\na,1\n", "no column 'author'; it has 'name', 'year'"),
+        ("author,year,author\na,1,b\n", "column 'author' is there twice"),
+        ("author,year\na\n", r"row 0 \(counted from 0\) has 1 entries, but there are 2 columns"),
+        ("author,year\na,1,2\n", r"row 0 \(counted from 0\) has 3 entries, but there are 2 columns"),
     ],
 )
 def test_bad_files_are_explained(tmp_path, text, complaint):
@@ -45,5 +45,5 @@ def test_bad_files_are_explained(tmp_path, text, complaint):
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
     for read in (column_names, lambda path: read_columns(path, [])):
-        with pytest.raises(InvalidArgument, match=r"there is no file .*none\.csv"):
+        with pytest.raises(InvalidArgument, match=r"none\.csv does not exist"):
             read(tmp_path / "none.csv")

@@ -1,0 +1,1 @@
+"""Tables in files of any size: as columns, or as populations to race on."""
