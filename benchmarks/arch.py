@@ -18,12 +18,12 @@ import numba
 import numpy as np
 
 import gumbelrace as gr
-from gumbelrace.experiments.order_audit import audits
-from gumbelrace.experiments.order_evidence import Estimates, by_importance
-from gumbelrace.experiments.orders import Fitted, fit_orders, posterior
+from gumbelrace.applications.arch import Fitted, fit_orders, posterior
+from gumbelrace.applications.arch_evidence import Estimates, by_importance
 from gumbelrace.experiments.prices import read_prices
 from gumbelrace.models.arch import rows, simulate
 from gumbelrace.models.returns import returns_from_prices, standardised
+from gumbelrace.paper.arch_audit import audits
 
 TURNS, CHAINS = 7, 5
 RACES = {

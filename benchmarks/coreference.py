@@ -23,14 +23,14 @@ import numba
 import numpy as np
 
 import gumbelrace as gr
-from gumbelrace.experiments.coreference import SAMPLERS, Search, picked, searched
-from gumbelrace.experiments.coreference_baselines import baselines
-from gumbelrace.experiments.coreference_fit import fitted, training_blocks
-from gumbelrace.experiments.coreference_study import Resolved, Task, held_out, resolve
+from gumbelrace.applications.coreference import Resolved, Task, held_out, resolve
+from gumbelrace.applications.coreference_fit import fitted, training_blocks
+from gumbelrace.applications.coreference_search import SAMPLERS, Search, picked, searched
 from gumbelrace.experiments.mentions import read_mentions
 from gumbelrace.models.coreference import Block, Factor, Mentions, bcubed, block_of, mentions
 from gumbelrace.models.coreference.features import log_factor
 from gumbelrace.models.coreference.simulate import simulate
+from gumbelrace.paper.coreference_baselines import baselines
 
 EXACT, RACED = ("exact", "incremental", "matrix"), ("raced", "memoised")
 LEAST, MOST, LARGE = 100, 3000, 2000

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import bdtr, bdtrc, ndtr, ndtri, owens_t
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.experiments.bounds import printed_levels
+from gumbelrace.paper.bounds import printed_levels
 from gumbelrace.walk import b_normal, crossing_probability
 
 FALSE_ALARM = 1e-4

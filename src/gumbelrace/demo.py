@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gumbelrace.applications.watched_race import example_race
 from gumbelrace.audit import audit
 from gumbelrace.bounds.normal import Normal
 from gumbelrace.bounds.serfling import Serfling
-from gumbelrace.experiments.one_race import example_race
 from gumbelrace.models.synthetic import normalised
 from gumbelrace.population.base import Population
 from gumbelrace.population.table import table

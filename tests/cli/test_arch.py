@@ -6,8 +6,8 @@ from functools import partial
 import numpy as np
 import pytest
 
+from gumbelrace.applications.arch_chains import Plan
 from gumbelrace.cli import arch, reproduce_arch
-from gumbelrace.experiments.order_chains import Plan
 
 SMALL = ("--orders", "1,3", "--steps", 400, "--chains", 2)
 ORDERS, WHICH = "orders.csv", ("order", "visits", "log_probability")

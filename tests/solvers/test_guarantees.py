@@ -18,7 +18,7 @@ from tests.rewards import HAIR, SHAPES, factors, make, make_separate, separate
 
 import gumbelrace as gr
 from gumbelrace.bounds.base import Coefficients
-from gumbelrace.experiments.synthetic import AsPrinted
+from gumbelrace.paper.synthetic_problem import AsPrinted
 
 FALSE_ALARM = 1e-4
 # Draws that are decided early, and draws that hurt.

@@ -10,6 +10,10 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from gumbelrace.applications.arch import ORDERS, fit_orders
+from gumbelrace.applications.arch_chains import Plan
+from gumbelrace.applications.arch_evidence import bic_by_package
+from gumbelrace.applications.arch_study import OrderStudy, run_study
 from gumbelrace.atomic import unfinished
 from gumbelrace.chain.export import package
 from gumbelrace.cli.options import Seed
@@ -19,12 +23,8 @@ from gumbelrace.cli.series import AtNight, Price, Segment, Time, described, retu
 from gumbelrace.cli.words import paragraphs, percent
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.experiments.files import write_rows
-from gumbelrace.experiments.order_chains import Plan
-from gumbelrace.experiments.order_evidence import bic_by_package
-from gumbelrace.experiments.order_study import OrderStudy, run_study
-from gumbelrace.experiments.orders import ORDERS, fit_orders
 from gumbelrace.models.returns import Overnight, Returns
-from gumbelrace.report.orders import orders_page
+from gumbelrace.report.arch import orders_page
 from gumbelrace.report.page import write_page
 from gumbelrace.solvers.base import checked_delta
 

@@ -9,15 +9,15 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import typer
 
+from gumbelrace.applications.coreference import Resolved, Task, resolve
+from gumbelrace.applications.coreference_fit import fitted
+from gumbelrace.applications.coreference_search import SAMPLERS, Search, picked
 from gumbelrace.cli.default_command import WithDefault
 from gumbelrace.cli.options import Delta, Seed
 from gumbelrace.cli.places import Folder, Jobs, made, processors
 from gumbelrace.cli.progress import progress, waiting
 from gumbelrace.cli.words import paragraphs, percent
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.experiments.coreference import SAMPLERS, Search, picked
-from gumbelrace.experiments.coreference_fit import fitted
-from gumbelrace.experiments.coreference_study import Resolved, Task, resolve
 from gumbelrace.experiments.files import write_rows
 from gumbelrace.experiments.mentions import ReadMentions, read_mentions
 from gumbelrace.models.coreference.block import block_of, blocks

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from gumbelrace.applications.store import stored
 from gumbelrace.cli.options import Seed
 from gumbelrace.cli.places import Jobs, made, processors
 from gumbelrace.cli.progress import progress, waiting
@@ -16,13 +17,12 @@ from gumbelrace.cli.reproduce_arch import arch
 from gumbelrace.cli.reproduce_coreference import coreference
 from gumbelrace.cli.words import paragraphs
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.experiments.bounds import compared_levels
 from gumbelrace.experiments.records import Level, Record, SyntheticStudy
-from gumbelrace.experiments.store import stored
-from gumbelrace.experiments.study import Point, Settings, expected_cost, run
-from gumbelrace.experiments.whole import whole_study, write_data
+from gumbelrace.paper.bounds import compared_levels
+from gumbelrace.paper.synthetic import whole_study, write_data
+from gumbelrace.paper.synthetic_page import synthetic_page
+from gumbelrace.paper.synthetic_study import Point, Settings, expected_cost, run
 from gumbelrace.report.page import write_page
-from gumbelrace.report.synthetic import synthetic_page
 
 QUICK, USUAL, FULL = 50, 2000, 10_000
 PAGE = "synthetic.html"

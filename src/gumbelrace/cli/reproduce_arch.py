@@ -8,6 +8,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from gumbelrace.applications.arch import ORDERS
+from gumbelrace.applications.arch_chains import Plan
+from gumbelrace.applications.arch_evidence import Estimates
 from gumbelrace.cli.arch import check_packages, of_plan, studied, told, write_data
 from gumbelrace.cli.options import Seed
 from gumbelrace.cli.places import Folder, made
@@ -15,13 +18,10 @@ from gumbelrace.cli.progress import waiting
 from gumbelrace.cli.series import AtNight, Price, Segment, Time, described, returns_of, simulated_returns
 from gumbelrace.cli.words import paragraphs
 from gumbelrace.experiments.files import write_rows
-from gumbelrace.experiments.order_chains import Plan
-from gumbelrace.experiments.order_evidence import Estimates
-from gumbelrace.experiments.orders import ORDERS
-from gumbelrace.experiments.orders_printed import fit_as_printed
-from gumbelrace.experiments.printed_study import PLAN, PrintedStudy, run_as_printed
 from gumbelrace.models.returns import Overnight, Returns
-from gumbelrace.report.arch import arch_page
+from gumbelrace.paper.arch_page import arch_page
+from gumbelrace.paper.arch_setting import fit_as_printed
+from gumbelrace.paper.arch_study import PLAN, PrintedStudy, run_as_printed
 from gumbelrace.report.page import write_page
 
 PAGE = "arch.html"

@@ -6,18 +6,18 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from gumbelrace.applications.coreference import Task, held_out
+from gumbelrace.applications.coreference_fit import fitted, training_blocks
+from gumbelrace.applications.coreference_search import Search
 from gumbelrace.cli.coreference import Columns, Complete, facts, shown, taken, told, write_data
 from gumbelrace.cli.options import Seed
 from gumbelrace.cli.places import Folder, made, processors
 from gumbelrace.cli.progress import waiting
-from gumbelrace.experiments.coreference import Search
-from gumbelrace.experiments.coreference_baselines import baselines
-from gumbelrace.experiments.coreference_claims import EXACT, PRINTED, claims
-from gumbelrace.experiments.coreference_fit import fitted, training_blocks
-from gumbelrace.experiments.coreference_study import Task, held_out
 from gumbelrace.experiments.files import write_rows
+from gumbelrace.paper.coreference_baselines import baselines
+from gumbelrace.paper.coreference_claims import EXACT, PRINTED, claims
+from gumbelrace.paper.coreference_page import reproduced_page
 from gumbelrace.report.page import write_page
-from gumbelrace.report.reproduced_coreference import reproduced_page
 
 PAGE, WEIGHTS = "coreference.html", "weights.json"
 SIMULATED = 20_000

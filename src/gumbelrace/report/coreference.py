@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gumbelrace.experiments.coreference_study import Checked, Point, Resolved
+from gumbelrace.applications.coreference import Checked, Point, Resolved
 from gumbelrace.report.charts import PANEL, Look, log_axis, panel_axes
+from gumbelrace.report.numbers import count, interval, percent, power_of_ten, rate
 from gumbelrace.report.page import Block, Column, Files, Key, Page, Panel, Panels, Section, Table, Text
 from gumbelrace.report.svg import inline_svg
-from gumbelrace.report.words import count, interval, percent, power_of_ten, rate
 
 TITLE = "Who is who: author coreference"
 LEAD = (

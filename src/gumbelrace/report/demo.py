@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from gumbelrace.experiments.records import WatchedRace
+from gumbelrace.report.numbers import count, microseconds, percent, times
 from gumbelrace.report.page import Code, Column, Page, Section, Table, Text
 from gumbelrace.report.race import race_figure, story
-from gumbelrace.report.words import count, microseconds, percent, times
 from gumbelrace.solvers.base import Promise
 
 LEAD = (

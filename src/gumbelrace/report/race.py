@@ -6,10 +6,10 @@ from typing import Any
 from gumbelrace.experiments.records import Standing, WatchedRace
 from gumbelrace.report.charts import log_axis
 from gumbelrace.report.colours import STAND_IN
+from gumbelrace.report.numbers import count, percent
 from gumbelrace.report.packages import needed
 from gumbelrace.report.page import Panel, Panels
 from gumbelrace.report.svg import Size, inline_svg
-from gumbelrace.report.words import count, percent
 
 WIDTH, LANE, BELOW = 400, 72, 46  # pixels
 # Gaps up to this are drawn to scale, larger ones more and more compressed.

@@ -1,0 +1,143 @@
+"""Figure 1e and appendix B: how wide the bounds are, and the constant B_Normal beside the printed one.
+
+Figure 1e compares G(T) at δ = 0.1 for rewards of unit variance. Here they are normal, N = 1e5 and D = 10,
+and C is the largest range of an arm in that sample. `Betting` has no bound of this form: it multiplies a
+wealth instead of comparing a gap with a width. Its counterpart is found by running it, as the gap that half
+of its races have resolved after T rows; a race by G resolves about half of those with a true gap of G(T).
+"""
+
+from collections.abc import Iterator
+from importlib.resources import files
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.bounds.lil import Lil, heuristic, radius
+from gumbelrace.bounds.normal import Normal
+from gumbelrace.bounds.serfling import Serfling
+from gumbelrace.experiments.records import BoundPoint, Level
+from gumbelrace.jit import kernel
+from gumbelrace.models.synthetic import normalised
+from gumbelrace.population.table import table
+from gumbelrace.solvers.base import Solver
+from gumbelrace.solvers.betting import Betting
+from gumbelrace.walk import b_normal
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+SIZE, ARMS, DELTA = 100_000, 10, 0.1
+SEED = 20160620
+GAPS = np.geomspace(2.0, 0.01, 40)  # in standard deviations
+RACES = 201
+
+
+def unit_rewards(size: int = SIZE, arms: int = ARMS) -> Floats:
+    """Give normal rewards, each arm's with mean 0 and variance 1."""
+    rewards = np.random.default_rng(SEED).normal(size=(size, arms))
+    return normalised(rewards, np.zeros(arms), 1.0)
+
+
+def bound_curves(rewards: Floats, delta: float = DELTA) -> list[BoundPoint]:
+    """Give the width of every solver's bound on a mean, for T from 2 to N.
+
+    Parameters
+    ----------
+    rewards : ndarray of shape (N, D)
+        Rewards of unit variance; their number and range are what bounds depend on.
+    delta : float
+        Probability of an error.
+
+    Examples
+    --------
+    >>> points = bound_curves(unit_rewards(size=5000, arms=2))
+    >>> sorted({point.solver for point in points})
+    ['Betting', 'Racing-EBS', 'Racing-Normal', "lil'UCB"]
+    """
+    size, arms = rewards.shape
+    width = float(np.max(rewards.max(axis=0) - rewards.min(axis=0)))
+    rows = np.unique(np.geomspace(2, size - 1, 120).astype(np.int64))
+    return [
+        *points("lil'UCB", rows, radii(heuristic(delta, arms), width / 2.0, rows)),
+        *points("Racing-EBS", rows, serfling(rows, size, delta, width)),
+        *points("Racing-Normal", *normal(rows, size, delta)),
+        *points("Betting", *resolved(Betting(delta), rewards[:, 0])),
+    ]
+
+
+def points(solver: str, rows: Indices, widths: Floats) -> Iterator[BoundPoint]:
+    """Give the finite points of a curve."""
+    for taken, width in zip(rows, widths, strict=True):
+        if np.isfinite(width):
+            yield BoundPoint(solver, int(taken), float(width))
+
+
+@kernel
+def radii(lil: Lil, scale: float, rows: Indices) -> Floats:
+    """Give the radius of lil'UCB after each number of rows."""
+    result = np.empty(len(rows))
+    for i in range(len(rows)):
+        result[i] = radius(lil, scale, rows[i])
+    return result
+
+
+def serfling(rows: Indices, size: int, delta: float, width: float) -> Floats:
+    """Give G of Racing-EBS between its looks too, each with the share of δ that a look has."""
+    bound = Serfling()
+    looks = int(np.ceil(np.log2(size / bound.first)))
+    # The bound divides δ by the number of rows it is asked about, which here are not looks.
+    at = bound.coefficients(delta / looks * len(rows), rows, size)
+    return at.per_deviation + at.per_range * width
+
+
+def normal(rows: Indices, size: int, delta: float) -> tuple[Indices, Floats]:
+    """Give G of Racing-Normal from its first look on."""
+    bound = Normal(student=False)  # as printed
+    rows = np.append(bound.first, rows[rows > bound.first])
+    return rows, bound.coefficients(delta, rows, size).per_deviation
+
+
+def resolved(solver: Solver, rewards: Floats) -> tuple[Indices, Floats]:
+    """Give pairs (T, gap): the smallest gap that half of the races between rewards and zeros resolve by T.
+
+    Gaps that the solver does not resolve without reading everything are left out.
+    """
+    population = table(np.column_stack([rewards, np.zeros_like(rewards)]))
+    smallest: dict[int, float] = {}
+    for gap in GAPS:  # from large to small: the last one of a T stays
+        offsets = np.tile([gap * len(rewards), 0.0], (RACES, 1))
+        results = solver.best_each(population, offsets, np.random.default_rng(SEED))
+        if np.median(results.exhausted) == 0:
+            smallest[int(np.median(results.evaluations)) // 2] = float(gap)
+    return np.array(list(smallest), np.int64), np.array(list(smallest.values()))
+
+
+def printed_levels() -> tuple[Floats, Floats, Floats]:
+    """Give the table of B_Normal as the paper prints it: δ, shares of the first look, and B of each pair.
+
+    Examples
+    --------
+    >>> deltas, fractions, levels = printed_levels()
+    >>> levels.shape, float(levels[0, 0])
+    ((39, 6), 5.2725)
+    """
+    lines = files(__package__).joinpath("b_normal_paper.csv").read_text(encoding="utf-8").splitlines()
+    fractions = np.array(lines[0].split(",")[1:], np.float64)
+    rows = np.loadtxt(lines[1:], delimiter=",")
+    return rows[:, 0], fractions, rows[:, 1:]
+
+
+def compared_levels() -> list[Level]:
+    """Give each printed B_Normal beside ours in both readings (the table is of the two-sided one)."""
+    deltas, fractions, printed = printed_levels()
+    return [
+        Level(
+            float(delta),
+            float(fraction),
+            float(printed[i, j]),
+            b_normal(delta, fraction, two_sided=True),
+            b_normal(delta, fraction),
+        )
+        for i, delta in enumerate(deltas)
+        for j, fraction in enumerate(fractions)
+    ]
