@@ -39,11 +39,12 @@ LAYERS = {
     "chain": 6,
     "models": 6.5,  # read by the layers above; itself reads only HIGHEST_FOR_MODELS and below
     "integrations": 7,
-    "experiments": 8,
-    "cli": 9,
+    "experiments": 7.5,
+    "applications": 8,
     "report": 9,
-    "demo": 9,
-    "__main__": 9,
+    "paper": 9.5,  # imported by the commands of `OF_THE_PAPER` only
+    "cli": 10,
+    "__main__": 11,
 }
 HIGHEST_FOR_MODELS = 1
 
@@ -54,9 +55,6 @@ WITHIN_LAYER = {
     "optional": {"errors"},
     "population": {"shuffle"},
     "audit": {"sample"},
-    "cli": {"demo", "report"},
-    "demo": {"report"},
-    "__main__": {"cli", "demo", "report"},
 }
 
 FIRST_OPTIONAL_LAYER = 7

@@ -6,7 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from gumbelrace.applications.watched_race import example_race
+from gumbelrace.applications.demo import example_race
 from gumbelrace.experiments.files import write_rows
 from gumbelrace.experiments.records import DataFile, Record, SyntheticStudy
 from gumbelrace.paper.bounds import bound_curves, compared_levels, unit_rewards

@@ -1,8 +1,8 @@
 """The page of the demo: what each solver did, one race, and what to do next."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
+from gumbelrace.applications.demo import Row
 from gumbelrace.experiments.records import WatchedRace
 from gumbelrace.report.numbers import count, microseconds, percent, times
 from gumbelrace.report.page import Code, Column, Page, Section, Table, Text
@@ -49,44 +49,12 @@ NEXT = (
 )
 
 
-class Row(Protocol):
-    """What one solver did, as the demo measures it."""
-
-    @property
-    def solver(self) -> str:
-        """Its name."""
-
-    @property
-    def read(self) -> float:
-        """Share of the factors that it read."""
-
-    @property
-    def errors(self) -> int:
-        """Draws unlike the exact ones."""
-
-    @property
-    def draws(self) -> int:
-        """Draws in all."""
-
-    @property
-    def seconds(self) -> float:
-        """Time of a draw."""
-
-    @property
-    def speed_up(self) -> float:
-        """Time of an exact scan over that."""
-
-    @property
-    def promise(self) -> Promise:
-        """What it promises."""
-
-
 def demo_page(rows: Sequence[Row], race: WatchedRace, facts: Mapping[str, str] | None = None) -> Page:
     """Give the page of the demo.
 
     Parameters
     ----------
-    rows : sequence of gumbelrace.demo.Row
+    rows : sequence of Row
         What each solver did.
     race : WatchedRace
         One race to watch.

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gumbelrace as gr
-from gumbelrace.applications.watched_race import DELTA, PROBABILITIES, example_race, example_rewards, watch
+from gumbelrace.applications.demo import DELTA, PROBABILITIES, example_race, example_rewards, watch
 from gumbelrace.errors import ShapeMismatch
 from gumbelrace.models.synthetic import normalised
 

@@ -1,24 +1,37 @@
-"""One race of the library, watched: which rows and arms Racing-Normal asked for, and what it knew then.
+"""The demonstration: what each solver reads, how often it errs and how long it takes; and one race, watched.
 
-The rewards come from a NumPy function that notes what it is asked for, so that what is shown is what the
-engine did: an arm has been dropped when it is no longer asked for. The intervals are computed here, from
-the rows read so far and the solver's own bound; an arm whose interval lies below the leader's zero is the
-one that the engine drops.
+The problem is the paper's synthetic one (section 5.1): normal rewards, shifted so that their sums are
+log p(X). Every solver draws with the same Gumbel variables, and is checked against these sums.
+
+The rewards of the race come from a NumPy function that notes what it is asked for, so that what is shown is
+what the engine did: an arm has been dropped when it is no longer asked for. The intervals are computed here,
+from the rows read so far and the solver's own bound; an arm whose interval lies below the leader's zero is
+the one that the engine drops.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from statistics import median
 from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbelrace.audit import audit
 from gumbelrace.bounds.normal import Normal
+from gumbelrace.bounds.serfling import Serfling
 from gumbelrace.errors import ShapeMismatch
 from gumbelrace.experiments.records import Standing, WatchedRace
 from gumbelrace.models.synthetic import normalised
+from gumbelrace.population.base import Population
 from gumbelrace.population.factors import factors
-from gumbelrace.solvers.base import Outcome
+from gumbelrace.population.table import table
+from gumbelrace.sample import sample
+from gumbelrace.solvers.base import Outcome, Promise, Solver
+from gumbelrace.solvers.betting import Betting
+from gumbelrace.solvers.exact import Exact
+from gumbelrace.solvers.lilucb import LilUCB
 from gumbelrace.solvers.race import Looks, Race
 
 Floats = NDArray[np.float64]
@@ -28,6 +41,67 @@ SIZE, DELTA, SCALE = 100_000, 0.05, 1e-4
 PROBABILITIES = np.array([0.4, 0.3, 0.2, 0.1])
 # Picked from many draws, because its arms are dropped one after the other and the lead changes.
 REWARDS_SEED, RACE_SEED = 3, 3809
+
+SEED = 20160620
+ROUNDS = 5
+
+# Slow solvers get a share of the draws.
+CONTENDERS: tuple[tuple[str, Solver, float], ...] = (
+    ("exact scan", Exact(), 0.1),
+    ("Race(Normal())", Race(Normal()), 1.0),
+    ("Betting()", Betting(), 1.0),
+    ("Race(Serfling())", Race(Serfling()), 0.5),
+    ("LilUCB()", LilUCB(), 0.01),
+)
+
+
+class Row(NamedTuple):
+    """What one solver did."""
+
+    solver: str
+    read: float
+    errors: int
+    draws: int
+    seconds: float
+    speed_up: float
+    promise: Promise
+
+
+def problem(size: int, arms: int) -> Population:
+    """Give normal rewards whose sums are log p(X), p a linear ramp."""
+    ramp = np.arange(1.0, arms + 1.0)
+    rewards = np.random.default_rng(SEED).normal(size=(size, arms))
+    return table(normalised(rewards, np.log(ramp / ramp.sum()), SCALE))
+
+
+def rows(population: Population, draws: int) -> Iterator[Row]:
+    """Try one solver after the other."""
+    scan = CONTENDERS[0][1]
+    for name, solver, share in CONTENDERS:
+        count = max(1, round(share * draws))
+        a_round = max(1, count // ROUNDS)
+        seconds = seconds_a_draw(population, {scan: max(1, draws // 50), solver: a_round})
+        report = audit(population, solver, count, rng=np.random.default_rng(SEED))
+        yield Row(
+            name,
+            report.fraction,
+            report.errors,
+            count,
+            seconds[solver],
+            seconds[scan] / seconds[solver],
+            report.promise,
+        )
+
+
+def seconds_a_draw(population: Population, draws: dict[Solver, int]) -> dict[Solver, float]:
+    """Time batches of draws, the solvers taking turns; the first turn compiles and is left out."""
+    times: dict[Solver, list[float]] = {solver: [] for solver in draws}
+    for _ in range(1 + ROUNDS):
+        for solver, count in draws.items():
+            started = time.perf_counter()
+            sample(population, size=count, solver=solver, rng=np.random.default_rng(SEED))
+            times[solver].append((time.perf_counter() - started) / count)
+    return {solver: median(taken[1:]) for solver, taken in times.items()}
 
 
 class Asked(NamedTuple):
