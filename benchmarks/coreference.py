@@ -30,7 +30,7 @@ from gumbelrace.experiments.mentions import read_mentions
 from gumbelrace.models.coreference import Block, Factor, Mentions, bcubed, block_of, mentions
 from gumbelrace.models.coreference.features import log_factor
 from gumbelrace.models.coreference.simulate import simulate
-from gumbelrace.paper.coreference_baselines import baselines
+from gumbelrace.paper.coreference import baselines
 
 EXACT, RACED = ("exact", "incremental", "matrix"), ("raced", "memoised")
 LEAST, MOST, LARGE = 100, 3000, 2000

@@ -11,7 +11,7 @@ import numpy as np
 import gumbelrace as gr
 from gumbelrace.applications.demo import DELTA, example_race, example_rewards
 from gumbelrace.report.colours import STAND_IN
-from gumbelrace.report.race import draw_race
+from gumbelrace.report.demo import draw_race
 from gumbelrace.report.svg import Size, standalone_svg
 
 SIZE = Size(880, 380)

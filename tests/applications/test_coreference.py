@@ -9,7 +9,7 @@ import pytest
 from gumbelrace.applications import coreference as coreference_study
 from gumbelrace.applications.coreference import Task, held_out, resolve
 from gumbelrace.applications.coreference_search import SAMPLERS, Search, searched
-from gumbelrace.applications.parallel import Stopped
+from gumbelrace.applications.store import Stopped
 from gumbelrace.errors import CheckpointMismatch
 from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.models.coreference import (
@@ -22,8 +22,7 @@ from gumbelrace.models.coreference import (
     mentions,
     simulate,
 )
-from gumbelrace.paper.coreference_baselines import baselines
-from gumbelrace.paper.coreference_claims import claims, evaluations_to_converge
+from gumbelrace.paper.coreference import baselines, claims, evaluations_to_converge
 
 SEARCH = Search(sweeps=6, cold=2, starts=2)
 

@@ -12,8 +12,8 @@ from gumbelrace.kernels.langevin import LangevinState
 from gumbelrace.models.arch.data import simulate
 from gumbelrace.models.returns import standardised
 from gumbelrace.paper import arch_study as printed_study
-from gumbelrace.paper.arch_setting import ACCEPTANCE, fit_as_printed
-from gumbelrace.paper.arch_study import reads_to_converge, run_as_printed
+from gumbelrace.paper.arch_setting import ACCEPTANCE, fit_paper_setting
+from gumbelrace.paper.arch_study import reads_to_converge, run_paper_setting
 
 PLAN = Plan(steps=600, exact_steps=600, chains=2, first=50, seed=3, adapt=600, audited=30)
 
@@ -21,13 +21,13 @@ PLAN = Plan(steps=600, exact_steps=600, chains=2, first=50, seed=3, adapt=600, a
 @pytest.fixture(scope="module")
 def printed():
     rng = np.random.default_rng(1)
-    return fit_as_printed(standardised(simulate(1500, rng, (0.3, 0.3, 0.2))), (1, 2, 4), rng=rng)
+    return fit_paper_setting(standardised(simulate(1500, rng, (0.3, 0.3, 0.2))), (1, 2, 4), rng=rng)
 
 
 @pytest.fixture(scope="module")
 def study(printed, tmp_path_factory):
     reference = by_importance(printed, np.random.default_rng(2), 2000)
-    return run_as_printed(printed, reference, PLAN, tmp_path_factory.mktemp("printed"), progress=False)
+    return run_paper_setting(printed, reference, PLAN, tmp_path_factory.mktemp("printed"), progress=False)
 
 
 @pytest.mark.parametrize("exact", [False, True])

@@ -9,7 +9,7 @@ from gumbelrace.paper.bounds import (
     bound_curves,
     compared_levels,
     normal,
-    printed_levels,
+    paper_levels,
     resolved,
     serfling,
     unit_rewards,
@@ -104,7 +104,7 @@ def test_betting_is_close_to_racing_normal_and_far_below_the_others(curves):
 
 
 def test_printed_table_is_whole():
-    deltas, fractions, levels = printed_levels()
+    deltas, fractions, levels = paper_levels()
     assert (deltas.shape, fractions.shape, levels.shape) == ((39,), (6,), (39, 6))
     assert (deltas[0], deltas[-1]) == (1e-6, 0.49)
     assert (levels[0, 0], levels[-1, -1]) == (5.27250, 0.61783)

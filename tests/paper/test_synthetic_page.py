@@ -6,20 +6,20 @@ import pytest
 from tests.report.studies import DELTAS, DRAWS, SOLVERS, race, records, study
 
 from gumbelrace.experiments.records import Broken, Level, Problem, Record
-from gumbelrace.paper.bounds_figure import level_figure
-from gumbelrace.paper.failures_figure import broken_figure, broken_table
+from gumbelrace.paper.bounds import level_figure
+from gumbelrace.paper.failures import broken_figure, broken_table
 from gumbelrace.paper.synthetic_figures import FIGURES, error_panel, figure_panels, read_panel
-from gumbelrace.paper.synthetic_page import synthetic_page
-from gumbelrace.paper.synthetic_tables import (
+from gumbelrace.paper.synthetic_page import (
     claims_sentence,
     claims_table,
     key_records,
     key_sentence,
     key_table,
+    synthetic_page,
 )
 from gumbelrace.report.charts import LOOKS, look_of
+from gumbelrace.report.demo import lanes, race_figure, story
 from gumbelrace.report.page import Panels, render
-from gumbelrace.report.race import lanes, race_figure, story
 
 MEGABYTE = 2**20
 

@@ -125,12 +125,12 @@ def test_rewards_have_the_sums_and_the_scale():
 def test_a_race_on_the_table_goes_on_to_its_end():
     """A race on a library's table turns to a scan where this one reads on, and so looks less often."""
     drawn = synthetic.rewards(Problem(10, "normal", 0.1), 0, 20_000)
-    printed = synthetic.AsPrinted(drawn)
+    printed = synthetic.PaperTable(drawn)
     solver = synthetic.SOLVERS["Racing-Normal"](0.01)
     rng = np.random.default_rng(0)
     offsets = rng.gumbel(size=(20, 10))
     reshuffled = printed.reshuffled(rng)
-    assert isinstance(reshuffled, synthetic.AsPrinted)
+    assert isinstance(reshuffled, synthetic.PaperTable)
     looks = solver.best_each(reshuffled, offsets, rng).looks
     scanned = solver.best_each(synthetic.Table(drawn), offsets, rng).looks
     assert looks.mean() > scanned.mean() + 1

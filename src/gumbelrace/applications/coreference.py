@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.applications.coreference_search import SAMPLERS, Search, Searched, searched
-from gumbelrace.applications.parallel import done_in_threads
-from gumbelrace.applications.store import Store, stored
+from gumbelrace.applications.store import Store, done_in_threads, stored
 from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.models.coreference.bcubed import BCubed, bcubed
 from gumbelrace.models.coreference.block import Block, block_of

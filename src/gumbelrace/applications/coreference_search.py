@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.applications.parallel import Stopped
+from gumbelrace.applications.store import Stopped
 from gumbelrace.bounds.variance import Marginal
 from gumbelrace.kernels.annealing import Geometric
 from gumbelrace.kernels.cluster_cost import cheapest

@@ -1,12 +1,12 @@
-"""The demonstration: what each solver reads, how often it errs and how long it takes; and one race, watched.
+"""The demonstration: what each solver reads, how often it errs and what time it takes; one race, watched.
 
 The problem is the paper's synthetic one (section 5.1): normal rewards, shifted so that their sums are
 log p(X). Every solver draws with the same Gumbel variables, and is checked against these sums.
 
-The rewards of the race come from a NumPy function that notes what it is asked for, so that what is shown is
-what the engine did: an arm has been dropped when it is no longer asked for. The intervals are computed here,
-from the rows read so far and the solver's own bound; an arm whose interval lies below the leader's zero is
-the one that the engine drops.
+The rewards of the race come from a NumPy function that notes what it is asked for, so that what is shown
+is what the engine did: an arm has been dropped when it is no longer asked for. The intervals are computed
+here, from the rows read so far and the solver's own bound; an arm whose interval lies below the leader's
+zero is the one that the engine drops.
 """
 
 import time

@@ -1,8 +1,10 @@
-"""Finished rows of a long study, on disk: one that was stopped or killed goes on where it was."""
+"""Long work in pieces, done in threads; what is finished is on disk, and work that was stopped goes on."""
 
 import json
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -59,3 +61,44 @@ def stored(folder: Path, identity: dict[str, Any]) -> Iterator[Store]:
     """
     with opened(folder, identity) as place:
         yield Store(place / ROWS)
+
+
+# Does a piece of work; looks from time to time whether it is to stop, and then raises `Stopped`.
+Work = Callable[[threading.Event], Any]
+
+
+class Stopped(Exception):
+    """The work was stopped before it was done."""
+
+
+def done_in_threads(
+    work: Mapping[str, Work], store: Store, jobs: int, finished: Callable[[str], None]
+) -> None:
+    """Do what is not in the store yet, and put its results there.
+
+    Parameters
+    ----------
+    work : mapping from key to callable
+        The pieces, begun in this order.
+    store : Store
+        Holds the results of finished pieces by their keys.
+    jobs : int
+        Threads.
+    finished : callable
+        Called with the key of each piece that is done, or was before.
+    """
+    stop = threading.Event()
+    with ThreadPoolExecutor(jobs) as pool:
+        futures: dict[Future[Any], str] = {}
+        for key, piece in work.items():
+            if key in store.rows:
+                finished(key)
+            else:
+                futures[pool.submit(piece, stop)] = key
+        try:
+            for future in as_completed(futures):
+                store.add(futures[future], future.result())
+                finished(futures[future])
+        finally:  # also after Ctrl-C: what is under way ends soon
+            stop.set()
+            pool.shutdown(cancel_futures=True)

@@ -20,8 +20,8 @@ from gumbelrace.cli.words import paragraphs
 from gumbelrace.experiments.files import write_rows
 from gumbelrace.models.returns import Overnight, Returns
 from gumbelrace.paper.arch_page import arch_page
-from gumbelrace.paper.arch_setting import fit_as_printed
-from gumbelrace.paper.arch_study import PLAN, PrintedStudy, run_as_printed
+from gumbelrace.paper.arch_setting import fit_paper_setting
+from gumbelrace.paper.arch_study import PLAN, PaperStudy, run_paper_setting
 from gumbelrace.report.page import write_page
 
 PAGE = "arch.html"
@@ -82,15 +82,15 @@ def arch(
     print(claims_told(printed), told(study, folder / PAGE), sep="\n")
 
 
-def as_printed(returns: Returns, reference: Estimates, plan: Plan, folder: Path) -> PrintedStudy:
+def as_printed(returns: Returns, reference: Estimates, plan: Plan, folder: Path) -> PaperStudy:
     """Fit all orders in the paper's setting and run its chains."""
     with waiting("fitting all orders as printed"):
-        printed = fit_as_printed(returns, ORDERS, rng=np.random.default_rng(plan.seed))
+        printed = fit_paper_setting(returns, ORDERS, rng=np.random.default_rng(plan.seed))
     place = folder / f".printed-{plan.steps}-{plan.chains}-{plan.seed}"
-    return run_as_printed(printed, reference, plan, place)
+    return run_paper_setting(printed, reference, plan, place)
 
 
-def write_printed(folder: Path, study: PrintedStudy) -> dict[str, str]:
+def write_printed(folder: Path, study: PaperStudy) -> dict[str, str]:
     """Write what the page shows of the paper's setting; return the files and what is in them."""
     tables: dict[str, Sequence[Any]] = {
         "printed_claims": study.claims,
@@ -109,7 +109,7 @@ def of_printed(plan: Plan) -> dict[str, str]:
     }
 
 
-def claims_told(study: PrintedStudy) -> str:
+def claims_told(study: PaperStudy) -> str:
     """Count the paper's statements that held, and name the others."""
     claims = study.claims
     held = sum(claim.held is True for claim in claims)

@@ -14,9 +14,7 @@ from gumbelrace.cli.options import Seed
 from gumbelrace.cli.places import Folder, made, processors
 from gumbelrace.cli.progress import waiting
 from gumbelrace.experiments.files import write_rows
-from gumbelrace.paper.coreference_baselines import baselines
-from gumbelrace.paper.coreference_claims import EXACT, PRINTED, claims
-from gumbelrace.paper.coreference_page import reproduced_page
+from gumbelrace.paper.coreference import EXACT, PRINTED, baselines, claims, reproduced_page
 from gumbelrace.report.page import write_page
 
 PAGE, WEIGHTS = "coreference.html", "weights.json"

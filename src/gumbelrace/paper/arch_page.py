@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from gumbelrace.applications.arch_chains import correlations
 from gumbelrace.applications.arch_study import OrderStudy
-from gumbelrace.paper.arch_study import PrintedStudy
-from gumbelrace.paper.synthetic_tables import claims_sentence, claims_table
+from gumbelrace.paper.arch_study import PaperStudy
+from gumbelrace.paper.synthetic_page import claims_sentence, claims_table
 from gumbelrace.report.arch import cost_table, order_sections, wrong
 from gumbelrace.report.arch_figures import four_panels
 from gumbelrace.report.page import Block, Files, Page, Section, Text
@@ -30,7 +30,7 @@ CAPTION = (
 
 
 def arch_page(
-    studies: tuple[PrintedStudy, OrderStudy],
+    studies: tuple[PaperStudy, OrderStudy],
     returns: Sequence[float],
     facts: Mapping[str, str],
     files: Mapping[str, str],
@@ -39,7 +39,7 @@ def arch_page(
 
     Parameters
     ----------
-    studies : (PrintedStudy, OrderStudy)
+    studies : (PaperStudy, OrderStudy)
         The paper's setting, and ours.
     returns : sequence of float
         Standardised returns.
@@ -59,7 +59,7 @@ def arch_page(
     return Page(TITLE, LEAD, facts, sections)
 
 
-def printed_blocks(study: PrintedStudy, returns: Sequence[float]) -> list[Block]:
+def printed_blocks(study: PaperStudy, returns: Sequence[float]) -> list[Block]:
     """Give what the paper's setting took, and its panels."""
     setting, samplers = study.printed, (study.raced, study.exact)
     found = [one for sampler in samplers for one in correlations(sampler, setting)]

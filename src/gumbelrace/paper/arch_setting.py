@@ -39,7 +39,7 @@ WARMUP, FIRST_STEP = 400, 0.02
 
 
 @dataclass(frozen=True, eq=False)
-class Printed(Setting):
+class PaperSetting(Setting):
     """The paper's setting.
 
     Attributes
@@ -106,9 +106,9 @@ def langevin(
     )
 
 
-def fit_as_printed(
+def fit_paper_setting(
     returns: Returns, orders: Sequence[int] = ORDERS, *, rng: np.random.Generator
-) -> Printed:
+) -> PaperSetting:
     """Fit all orders, make the paper's control variates and find the step sizes.
 
     Parameters
@@ -124,7 +124,7 @@ def fit_as_printed(
     control = binned(data, fits)
     raced, exact = ArchLikelihood(data, PAPER_TAU, control), ArchLikelihood(data, PAPER_TAU)
     race = Race(Normal(student=False))
-    return Printed(
+    return PaperSetting(
         data,
         fits,
         control,

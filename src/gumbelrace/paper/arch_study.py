@@ -25,7 +25,7 @@ from gumbelrace.experiments.records import Claim
 from gumbelrace.kernels.carlin_chib import ModelChoice
 from gumbelrace.models.arch.rows import points_of
 from gumbelrace.paper.arch_audit import Audits, audits
-from gumbelrace.paper.arch_setting import Printed
+from gumbelrace.paper.arch_setting import PaperSetting
 from gumbelrace.solvers.exact import Exact
 from gumbelrace.solvers.race import Race
 
@@ -43,7 +43,7 @@ PLAN = Plan(steps=4000, exact_steps=4000, chains=5, first=50, adapt=8000, audite
 
 
 @dataclass(frozen=True, eq=False)
-class PrintedStudy:
+class PaperStudy:
     """What the paper's setting gave.
 
     Attributes
@@ -61,7 +61,7 @@ class PrintedStudy:
         of rewards between two parameters of an order.
     """
 
-    printed: Printed
+    printed: PaperSetting
     adapting: dict[str, Trace[ModelChoice]]
     raced: Sampled
     exact: Sampled
@@ -106,14 +106,14 @@ class PrintedStudy:
         return [*claims(self)]
 
 
-def run_as_printed(
-    printed: Printed, reference: Estimates, plan: Plan, folder: Path, progress: bool = True
-) -> PrintedStudy:
+def run_paper_setting(
+    printed: PaperSetting, reference: Estimates, plan: Plan, folder: Path, progress: bool = True
+) -> PaperStudy:
     """Adapt the weights with both samplers, then fix them and run both.
 
     Parameters
     ----------
-    printed : Printed
+    printed : PaperSetting
         The setting.
     reference : Estimates
         log p(q | r) to compare with.
@@ -135,10 +135,10 @@ def run_as_printed(
     exact = runs.sampled(EXACT, printed.kernel(Exact(), exact=True), start)
     checked = audits(raced.trace, plan.audited, plan.rng("audit"))
     found = reductions(printed, plan.rng("evidence"))
-    return PrintedStudy(printed, adapting, raced, exact, checked, reference, found)
+    return PaperStudy(printed, adapting, raced, exact, checked, reference, found)
 
 
-def adapting_tracks(name: str, trace: Trace[ModelChoice], study: PrintedStudy) -> Iterator[Track]:
+def adapting_tracks(name: str, trace: Trace[ModelChoice], study: PaperStudy) -> Iterator[Track]:
     """Follow minus the log weights of the orders visited so far, by the first chain."""
     moments, visited = moments_of(trace) - 1, np.asarray(trace["model"])[0]
     seen = [np.cumsum(visited == k)[moments] > 0 for k in range(len(study.printed.fits))]
@@ -146,7 +146,7 @@ def adapting_tracks(name: str, trace: Trace[ModelChoice], study: PrintedStudy) -
     return tracked(name, trace, study.printed, np.where(np.stack(seen, axis=1), -weights, -np.inf))
 
 
-def reads_to_converge(name: str, study: PrintedStudy) -> float:
+def reads_to_converge(name: str, study: PaperStudy) -> float:
     """Give the likelihoods evaluated until a chain has converged, the median over chains.
 
     Orders that are never reached are left out of it.
@@ -168,7 +168,7 @@ def normalised(log_p: Floats) -> Floats:
     return log_p - np.logaddexp.reduce(log_p, axis=-1, keepdims=True)
 
 
-def reductions(printed: Printed, rng: np.random.Generator) -> tuple[float, float]:
+def reductions(printed: PaperSetting, rng: np.random.Generator) -> tuple[float, float]:
     """Measure how the control variates reduce variances: medians over parameters."""
     control, data = printed.control, printed.data
     rows = np.arange(data.size) if control.always is None else control.always.raced
@@ -182,7 +182,7 @@ def reductions(printed: Printed, rng: np.random.Generator) -> tuple[float, float
     return float(np.median(alone)), float(np.median(between))
 
 
-def claims(study: PrintedStudy) -> Iterator[Claim]:
+def claims(study: PaperStudy) -> Iterator[Claim]:
     """Hold the paper's statements against the study."""
     alone, between = study.reductions
     yield Claim(
@@ -217,7 +217,7 @@ def claims(study: PrintedStudy) -> Iterator[Claim]:
     yield is_unbiased(study)
 
 
-def is_unbiased(study: PrintedStudy) -> Claim:
+def is_unbiased(study: PaperStudy) -> Claim:
     """Compare what the runs of both samplers say, and how often they are at the order that differs most."""
     most, furthest = float(study.apart.max()), int(study.apart.argmax())
     raced, exact = (
@@ -236,7 +236,7 @@ def is_unbiased(study: PrintedStudy) -> Claim:
     )
 
 
-def converges_faster(study: PrintedStudy) -> Claim:
+def converges_faster(study: PaperStudy) -> Claim:
     """Compare the likelihoods that both samplers need."""
     raced, exact = (reads_to_converge(name, study) for name in (RACED, EXACT))
     statement = "The subsampled chain converges about three times faster."
@@ -251,7 +251,7 @@ def converges_faster(study: PrintedStudy) -> Claim:
     )
 
 
-def all_orders_are_visited(study: PrintedStudy) -> Claim:
+def all_orders_are_visited(study: PaperStudy) -> Claim:
     """Say which orders the adapted weights have made the chain visit."""
     orders, reached = study.printed.orders, study.reached
     missed = [str(order) for k, order in enumerate(orders) if k not in reached]

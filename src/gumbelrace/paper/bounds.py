@@ -1,4 +1,4 @@
-"""Figure 1e and appendix B: how wide the bounds are, and the constant B_Normal beside the printed one.
+"""Figure 1e and appendix B: how wide the bounds are, and the constant B_Normal beside the paper's table.
 
 Figure 1e compares G(T) at δ = 0.1 for rewards of unit variance. Here they are normal, N = 1e5 and D = 10,
 and C is the largest range of an arm in that sample. `Betting` has no bound of this form: it multiplies a
@@ -6,8 +6,9 @@ wealth instead of comparing a gap with a width. Its counterpart is found by runn
 of its races have resolved after T rows; a race by G resolves about half of those with a true gap of G(T).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,11 @@ from gumbelrace.experiments.records import BoundPoint, Level
 from gumbelrace.jit import kernel
 from gumbelrace.models.synthetic import normalised
 from gumbelrace.population.table import table
+from gumbelrace.report.charts import log_axis, panel_axes
+from gumbelrace.report.colours import STAND_IN
+from gumbelrace.report.numbers import percent, power_of_ten
+from gumbelrace.report.page import Key, Panel, Panels
+from gumbelrace.report.svg import Size, inline_svg
 from gumbelrace.solvers.base import Solver
 from gumbelrace.solvers.betting import Betting
 from gumbelrace.walk import b_normal
@@ -30,6 +36,13 @@ SIZE, ARMS, DELTA = 100_000, 10, 0.1
 SEED = 20160620
 GAPS = np.geomspace(2.0, 0.01, 40)  # in standard deviations
 RACES = 201
+PANEL = Size(400, 300)
+DASHES = (4.0, 2.0)
+CAPTION = (
+    "B against δ, for first looks at six shares of the rows (the second panel has a linear δ axis). The"
+    " printed numbers are those of the two-sided reading; Eq. 5 as written asks for the one-sided one, "
+    "which the library uses. The readings agree where δ is small."
+)
 
 
 def unit_rewards(size: int = SIZE, arms: int = ARMS) -> Floats:
@@ -112,12 +125,12 @@ def resolved(solver: Solver, rewards: Floats) -> tuple[Indices, Floats]:
     return np.array(list(smallest), np.int64), np.array(list(smallest.values()))
 
 
-def printed_levels() -> tuple[Floats, Floats, Floats]:
+def paper_levels() -> tuple[Floats, Floats, Floats]:
     """Give the table of B_Normal as the paper prints it: δ, shares of the first look, and B of each pair.
 
     Examples
     --------
-    >>> deltas, fractions, levels = printed_levels()
+    >>> deltas, fractions, levels = paper_levels()
     >>> levels.shape, float(levels[0, 0])
     ((39, 6), 5.2725)
     """
@@ -129,7 +142,7 @@ def printed_levels() -> tuple[Floats, Floats, Floats]:
 
 def compared_levels() -> list[Level]:
     """Give each printed B_Normal beside ours in both readings (the table is of the two-sided one)."""
-    deltas, fractions, printed = printed_levels()
+    deltas, fractions, printed = paper_levels()
     return [
         Level(
             float(delta),
@@ -141,3 +154,77 @@ def compared_levels() -> list[Level]:
         for i, delta in enumerate(deltas)
         for j, fraction in enumerate(fractions)
     ]
+
+
+def level_figure(levels: Sequence[Level]) -> Panels:
+    """Give the figure of B_Normal for a page."""
+    tracks = by_fraction(levels)
+    panels = [
+        Panel("B", inline_svg(lambda figure: draw_levels(figure, tracks), told(levels), PANEL)),
+        Panel(
+            "Differences from the two-sided reading",
+            inline_svg(lambda figure: draw_differences(figure, tracks), told_differences(levels), PANEL),
+        ),
+    ]
+    steps = [
+        Key(f"first look at {percent(fraction)} of the rows", step(i), ())
+        for i, fraction in enumerate(tracks)
+    ]
+    readings = [
+        Key("ours, two-sided", dashes=()),
+        Key("ours, one-sided", dashes=DASHES),
+        Key("printed", marker="."),
+    ]
+    return Panels(panels, 2, CAPTION, [*readings, *steps])
+
+
+def by_fraction(levels: Sequence[Level]) -> dict[float, list[Level]]:
+    """Give the levels of each first look, by δ."""
+    fractions = sorted({level.first_fraction for level in levels})
+    return {f: sorted(level for level in levels if level.first_fraction == f) for f in fractions}
+
+
+def step(number: int) -> str:
+    """Name the colour of the first look of that number."""
+    return f"step-{number + 1}"
+
+
+def draw_levels(figure: Any, tracks: dict[float, list[Level]]) -> None:
+    """Draw B against δ."""
+    axes = panel_axes(figure, "δ", "B")
+    log_axis(axes.xaxis, power_of_ten)
+    for number, track in enumerate(tracks.values()):
+        at, colour = [level.delta for level in track], STAND_IN[step(number)]
+        axes.plot(at, [level.two_sided for level in track], color=colour, linewidth=1.2)
+        axes.plot(at, [level.one_sided for level in track], color=colour, linewidth=1.2, dashes=DASHES)
+        axes.plot(at, [level.printed for level in track], ".", color=colour, markersize=5)
+
+
+def draw_differences(figure: Any, tracks: dict[float, list[Level]]) -> None:
+    """Draw how far the printed and the one-sided B are from the two-sided one."""
+    axes = panel_axes(figure, "δ", "B less the two-sided B")
+    axes.axhline(0.0, color=STAND_IN["quiet"], linewidth=1)
+    for number, track in enumerate(tracks.values()):
+        at, colour = [level.delta for level in track], STAND_IN[step(number)]
+        apart = [level.one_sided - level.two_sided for level in track]
+        axes.plot(at, apart, color=colour, linewidth=1.2, dashes=DASHES)
+        axes.plot(at, [level.printed - level.two_sided for level in track], ".", color=colour, markersize=5)
+
+
+def told(levels: Sequence[Level]) -> str:
+    """Describe the first panel."""
+    low, high = min(levels, key=lambda one: one.two_sided), max(levels, key=lambda one: one.two_sided)
+    return (
+        f"B against δ, logarithmic in δ. It falls from {high.two_sided:.2f} at δ = {high.delta:g} to "
+        f"{low.two_sided:.2f} at δ = {low.delta:g}; the printed dots lie on the two-sided lines."
+    )
+
+
+def told_differences(levels: Sequence[Level]) -> str:
+    """Describe the second panel."""
+    printed = max(abs(one.printed - one.two_sided) for one in levels)
+    one_sided = max(one.one_sided - one.two_sided for one in levels)
+    return (
+        "Differences from the two-sided B against δ. The printed values differ by at most "
+        f"{printed:.3f}, the one-sided ones by at most {one_sided:.2f}."
+    )

@@ -37,18 +37,18 @@ SHAPES: dict[str, Shape] = {
 # From left to right in the paper's figures; two thirds of the time goes into 100 arms.
 DELTAS = {2: (1e-3, 3e-3, 1e-2, 3e-2, 0.1), 10: (1e-3, 3e-3, 1e-2, 3e-2, 0.1), 100: (1e-3, 1e-2, 0.1)}
 # The paper takes the estimated deviation for the true one.
-PRINTED = Normal(student=False)
+PAPER_NORMAL = Normal(student=False)
 SOLVERS: dict[str, Callable[[float], Solver]] = {
     "lil'UCB": LilUCB,
     "Racing-EBS": lambda delta: Race(Serfling(), delta),
     "Racing-EBS, marginal": lambda delta: Race(Serfling(), delta, variance=Marginal()),
-    "Racing-Normal": lambda delta: Race(PRINTED, delta),
-    "Racing-Normal, marginal": lambda delta: Race(PRINTED, delta, variance=Marginal()),
+    "Racing-Normal": lambda delta: Race(PAPER_NORMAL, delta),
+    "Racing-Normal, marginal": lambda delta: Race(PAPER_NORMAL, delta, variance=Marginal()),
     "Betting": Betting,
 }
 
 
-class AsPrinted(Table):
+class PaperTable(Table):
     """A table on which a race goes on to its end, as in the paper: none turns to a scan before."""
 
     scan_speed = 1.0
@@ -57,7 +57,7 @@ class AsPrinted(Table):
 class Prepared(NamedTuple):
     """A problem's rewards, and their exact sums."""
 
-    population: AsPrinted
+    population: PaperTable
     sums: Totals
 
 
@@ -88,5 +88,5 @@ class Problems:
 
 
 def _prepared(problem: Problem, seed: int, size: int) -> Prepared:
-    population = AsPrinted(rewards(problem, seed, size))
+    population = PaperTable(rewards(problem, seed, size))
     return Prepared(population, compared(population))

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gumbelrace.applications.parallel import Stopped, done_in_threads
-from gumbelrace.applications.store import Store
+from gumbelrace.applications.store import Stopped, Store, done_in_threads
 from gumbelrace.experiments.records import Problem, Record
 from gumbelrace.paper.synthetic_problem import (
     ARMS,
@@ -25,7 +24,7 @@ from gumbelrace.paper.synthetic_problem import (
     SHAPES,
     SIZE,
     SOLVERS,
-    AsPrinted,
+    PaperTable,
     Prepared,
     Problems,
 )
@@ -166,7 +165,12 @@ class Tally:
         self.seconds, self.scans = 0.0, list[float]()
 
     def add(
-        self, population: AsPrinted, solver: Solver, sums: Totals, offsets: Floats, rng: np.random.Generator
+        self,
+        population: PaperTable,
+        solver: Solver,
+        sums: Totals,
+        offsets: Floats,
+        rng: np.random.Generator,
     ) -> None:
         """Make draws and check them; time some exact scans between them."""
         if len(self.scans) < SCANS:
@@ -198,14 +202,14 @@ class Tally:
 
 def _batches(
     prepared: Prepared, draws: int, most: int, rng: np.random.Generator
-) -> Iterator[tuple[AsPrinted, int]]:
+) -> Iterator[tuple[PaperTable, int]]:
     """Cut the draws into pieces short enough to stop between them."""
     for population, part in batches(prepared.population, draws, RESHUFFLE, rng):
         for done in range(0, part, most):
             yield population, min(most, part - done)
 
 
-def _scan_seconds(population: AsPrinted) -> float:
+def _scan_seconds(population: PaperTable) -> float:
     """Time an exact draw."""
     draws = max(1, SCAN_REWARDS // population.rewards)
     offsets, rng = np.zeros((draws, population.arms)), np.random.default_rng(0)
