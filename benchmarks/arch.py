@@ -18,8 +18,7 @@ import numba
 import numpy as np
 
 import gumbelrace as gr
-from gumbelrace.applications.arch import Fitted, fit_orders, posterior
-from gumbelrace.applications.arch_evidence import Estimates, by_importance
+from gumbelrace.applications.arch import Estimates, Fitted, by_importance, fit_orders, posterior
 from gumbelrace.experiments.prices import read_prices
 from gumbelrace.models.arch import rows, simulate
 from gumbelrace.models.returns import returns_from_prices, standardised

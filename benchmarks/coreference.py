@@ -24,8 +24,14 @@ import numpy as np
 
 import gumbelrace as gr
 from gumbelrace.applications.coreference import Resolved, Task, held_out, resolve
-from gumbelrace.applications.coreference_fit import fitted, training_blocks
-from gumbelrace.applications.coreference_search import SAMPLERS, Search, picked, searched
+from gumbelrace.applications.coreference_search import (
+    SAMPLERS,
+    Search,
+    fitted,
+    picked,
+    searched,
+    training_blocks,
+)
 from gumbelrace.experiments.mentions import read_mentions
 from gumbelrace.models.coreference import Block, Factor, Mentions, bcubed, block_of, mentions
 from gumbelrace.models.coreference.features import log_factor

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gumbelrace.applications import coreference as coreference_study
-from gumbelrace.applications.coreference import Task, held_out, resolve
+from gumbelrace.applications import coreference
+from gumbelrace.applications.coreference import Task, resolve
 from gumbelrace.applications.coreference_search import SAMPLERS, Search, searched
 from gumbelrace.applications.store import Stopped
 from gumbelrace.errors import CheckpointMismatch
@@ -18,11 +18,9 @@ from gumbelrace.models.coreference import (
     block_of,
     blocks,
     fit,
-    in_training,
     mentions,
     simulate,
 )
-from gumbelrace.paper.coreference import baselines, claims, evaluations_to_converge
 
 SEARCH = Search(sweeps=6, cold=2, starts=2)
 
@@ -80,7 +78,7 @@ def test_choices_are_audited(resolved):
 def test_what_is_finished_is_not_done_again(task, resolved, tmp_path, monkeypatch):
     again = resolve(task, tmp_path / "blocks", jobs=1)
     assert without_times(again) == without_times(resolved)
-    monkeypatch.setattr(coreference_study, "one_block", lambda *words: pytest.fail("done again"))
+    monkeypatch.setattr(coreference, "one_block", lambda *words: pytest.fail("done again"))
     assert resolve(task, tmp_path / "blocks").points == again.points
     with pytest.raises(CheckpointMismatch):
         resolve(replace(task, seed=4), tmp_path / "blocks")
@@ -95,14 +93,6 @@ def test_chosen_blocks_only(task, tmp_path):
     found = resolve(few, tmp_path / "blocks")
     searched_rows = np.isin(task.mentions.block, [0, 2])
     np.testing.assert_array_equal(found.clusters["matrix"] >= 0, searched_rows)
-
-
-def test_blocks_held_out_are_not_those_of_the_training(task):
-    blocks = held_out(task.mentions, 5, 400)
-    sizes = np.bincount(task.mentions.block)
-    assert blocks
-    for block, name in enumerate(task.mentions.block_names):
-        assert (block in blocks) == (5 <= sizes[block] <= 400 and not in_training(name))
 
 
 def test_a_search_stops_when_told(task):
@@ -142,31 +132,3 @@ def test_temperatures_fall_to_zero():
 def some_pairs():
     found = mentions({"author": ["Wei Li", "W. Li"]})
     return Factor.default().pairs(block_of(found, found.rows_by_block()[0]))
-
-
-def test_baselines(task):
-    """Oracle: whole blocks and single mentions, judged directly."""
-    found = {one.way: one[1:] for one in baselines(task)}
-    assert found["whole blocks"] == bcubed(task.mentions.label, task.mentions.block)
-    assert found["each mention alone"] == bcubed(task.mentions.label, np.arange(500))
-    assert found["average linkage"][2] > found["whole blocks"][2]
-    assert len(found) == 4
-
-
-def test_claims_of_the_paper(task, tmp_path):
-    printed = replace(SEARCH, placed=True, merges=False)
-    paper = replace(task, search=printed, samplers=("as printed", "matrix"))
-    found = resolve(paper, tmp_path / "blocks")
-    held = [*claims(found)]
-    assert len(held) == 6
-    in_blocks = [np.bincount(found.clusters["as printed"][rows]) for rows in paper.rows]
-    looks = sum(len(rows) * np.minimum(n, 3).sum() for rows, n in zip(paper.rows, in_blocks, strict=True))
-    pairs = sum(len(rows) * (len(rows) - 1) for rows in paper.rows)
-    assert f"{looks / pairs:.0%} of an exact sweep" in held[2].why
-    assert "first sweep" in held[3].ours
-    assert held[4].held is (found.audits[0].errors / found.audits[0].choices <= 0.05)
-    run = [point for point in found.points if point.sampler == "matrix" and point.run == 0]
-    assert evaluations_to_converge(run, "exact", run[-1].f1 / 0.98) == pytest.approx(
-        min(p.exact for p in run if p.f1 >= run[-1].f1)
-    )
-    assert evaluations_to_converge(run, "exact", 2.0) == np.inf

@@ -96,9 +96,9 @@ def test_a_killed_run_goes_on_to_the_same_result(run, killed, tmp_path):
 
 
 def test_reproduce_shows_the_papers_setting_and_ours(run, tmp_path, monkeypatch):
-    short = Plan(steps=400, exact_steps=400, chains=2, first=50, adapt=100, audited=10)
+    short = Plan(steps=400, chains=2, first=50, adapt=100, audited=10)
     monkeypatch.setattr(reproduce_arch, "QUICK", short)
-    monkeypatch.setattr(reproduce_arch, "QUICK_PRINTED", short)
+    monkeypatch.setattr(reproduce_arch, "QUICK_PAPER", short)
     monkeypatch.setattr(reproduce_arch, "ORDERS", (1, 3))
     prices(tmp_path / "prices.csv")
     result = run("reproduce", "arch", "--data", "prices.csv", "--quick", "--out", "results")

@@ -7,7 +7,7 @@ import pytest
 
 from gumbelrace.applications.store import Store
 from gumbelrace.cli import reproduce
-from gumbelrace.paper import synthetic as whole
+from gumbelrace.paper import synthetic
 from gumbelrace.paper.synthetic_study import Settings
 
 DRAWS = 10
@@ -90,4 +90,4 @@ def test_demo_says_early_that_it_cannot_write(fails):
 
 
 def test_data_names_are_explained():
-    assert sorted(whole.CONTENTS) == DATA
+    assert sorted(synthetic.CONTENTS) == DATA

@@ -7,11 +7,10 @@ from tests.report.studies import DELTAS, DRAWS, SOLVERS, race, records, study
 
 from gumbelrace.experiments.records import Broken, Level, Problem, Record
 from gumbelrace.paper.bounds import level_figure
+from gumbelrace.paper.claims import claims_sentence, claims_table
 from gumbelrace.paper.failures import broken_figure, broken_table
 from gumbelrace.paper.synthetic_figures import FIGURES, error_panel, figure_panels, read_panel
 from gumbelrace.paper.synthetic_page import (
-    claims_sentence,
-    claims_table,
     key_records,
     key_sentence,
     key_table,

@@ -3,12 +3,15 @@
 A chain over all orders at once: the order is drawn by a race with an arm for each, the parameter of the
 current one moves by proposals for its Laplace approximation, and both read residuals of a control variate.
 Weights of the orders, which start from Laplace's evidence and adapt for a while, let it visit all of them;
-they are then fixed, and log p(q | r) is read off the visits.
+they are then fixed, and log p(q | r) is read off the visits. Importance sampling from Laplace's
+approximation and the BIC of the package `arch` need no chain.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +25,7 @@ from gumbelrace.kernels.pseudopriors import NormalPseudoprior
 from gumbelrace.models.arch.build import expand
 from gumbelrace.models.arch.data import Lagged, lagged
 from gumbelrace.models.arch.expansion import Expansion
-from gumbelrace.models.arch.fit import Laplace, laplace
+from gumbelrace.models.arch.fit import Laplace, laplace, log_evidence_by_importance
 from gumbelrace.models.arch.likelihood import ArchLikelihood
 from gumbelrace.models.arch.model import TAU, Arch, compiled_prior
 from gumbelrace.models.returns import Returns
@@ -36,6 +39,8 @@ GUARD = 0.999
 PILOTS = 300
 # Parts into which each chain is cut to find the error of the visits.
 BATCHES = 20
+# Draws of importance sampling.
+DRAWS = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +74,7 @@ class Setting(ABC):
         return len(self.fits) * self.data.size
 
     @abstractmethod
-    def kernel(self, solver: Solver | None = None, adapt_for: int = 0, exact: bool = False) -> CarlinChib:
+    def kernel(self, solver: Solver | None = None, adapt_for: int = 0) -> CarlinChib:
         """Make the kernel of a chain over the orders.
 
         Parameters
@@ -78,8 +83,6 @@ class Setting(ABC):
             Decides.
         adapt_for : int
             Number of steps in which the weights of the orders adapt.
-        exact : bool
-            Whether to do without the control variate: with ``Exact()``, the exact twin.
         """
 
     def start(self, kernel: CarlinChib, rng: np.random.Generator) -> ModelChoice:
@@ -101,7 +104,7 @@ class Fitted(Setting):
 
     control: Expansion
 
-    def kernel(self, solver: Solver | None = None, adapt_for: int = 0, exact: bool = False) -> CarlinChib:
+    def kernel(self, solver: Solver | None = None, adapt_for: int = 0) -> CarlinChib:
         """Make the kernel of a chain over the orders; see `Setting.kernel`.
 
         The default solver is ``Race(Normal(), first=8)``: residuals of the control variate are close to
@@ -109,14 +112,13 @@ class Fitted(Setting):
         """
         solver = solver or Race(first=8)
         tau = self.fits[0].model.tau
-        likelihood = ArchLikelihood(self.data, tau, None if exact else self.control)
+        likelihood = ArchLikelihood(self.data, tau, self.control)
         prior, models = compiled_prior(tau), []
         for fit in self.fits:
             law = NormalPseudoprior(fit.mean, fit.covariance)
             move = Metropolis(likelihood, Autoregressive(law), prior, solver)
             models.append(Candidate(move, law, prior))
-        guard = None if exact else GUARD
-        return CarlinChib(models, likelihood, adapt_for, solver=solver, guard=guard)
+        return CarlinChib(models, likelihood, adapt_for, solver=solver, guard=GUARD)
 
 
 def fit_orders(returns: Returns, orders: Sequence[int] = ORDERS, *, rng: np.random.Generator) -> Fitted:
@@ -197,3 +199,41 @@ def _batch_shares(visited: NDArray[np.int64], count: int) -> Floats:
     batches = visited[:, : BATCHES * length].reshape(-1, length)
     shares: Floats = np.stack([(batches == k).mean(axis=1) for k in range(count)], axis=1)
     return shares
+
+
+class Estimates(NamedTuple):
+    """log p(q | r) of each order if all are equally likely before, and its standard error."""
+
+    log_probability: Floats
+    error: Floats
+
+
+def by_importance(setting: Setting, rng: np.random.Generator, draws: int = DRAWS) -> Estimates:
+    """Estimate by draws from the Laplace approximation of each order, weighted."""
+    found = [log_evidence_by_importance(fit, setting.data, rng, draws) for fit in setting.fits]
+    evidence, error = np.array([(one.log_evidence, one.error) for one in found]).T
+    log_p = evidence - np.logaddexp.reduce(evidence)
+    # The error of log p_q = e_q - log Σ exp e_k: derivatives δ_qk - p_k, errors independent.
+    jacobian = np.eye(len(found)) - np.exp(log_p)
+    return Estimates(log_p, np.sqrt(np.square(jacobian) @ np.square(error)))
+
+
+def bic_by_package(returns: Returns, orders: Sequence[int]) -> list[float] | None:
+    """Give the BIC of each order by the package `arch`, if that is installed; the smallest is best.
+
+    The package knows no segments: the returns are taken as one series. All orders are fitted to the same
+    rows, with innovations of Student's t and no mean.
+
+    Parameters
+    ----------
+    returns : Returns
+        Standardised returns.
+    orders : sequence of int
+        Orders.
+    """
+    if find_spec("arch") is None:
+        return None
+    arch_model = import_module("arch").arch_model
+    kind = {"mean": "Zero", "vol": "ARCH", "dist": "t", "rescale": False, "hold_back": max(orders)}
+    models = [arch_model(returns.values, p=order, **kind) for order in orders]
+    return [float(model.fit(disp="off", show_warning=False).bic) for model in models]

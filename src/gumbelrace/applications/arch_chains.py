@@ -15,13 +15,14 @@ from gumbelrace.chain.run import run
 from gumbelrace.chain.trace import Trace
 from gumbelrace.kernels.base import Kernel
 from gumbelrace.kernels.carlin_chib import CarlinChib, ModelChoice
+from gumbelrace.solvers.exact import Exact
 
 Floats = NDArray[np.float64]
 # Points of a track, and lags of an autocorrelation.
 MOMENTS, LAGS = 60, 60
 RACED, EXACT = "raced", "exact"
-# Steps that are timed together, and how often.
-TIMED, TIMINGS = {RACED: 100, EXACT: 10}, 5
+# Steps that are timed together, and how often; exact ones take longer.
+TIMED, TIMED_EXACT, TIMINGS = 100, 10, 5
 # Sources of randomness of one seed.
 STREAMS = {"adapt": 0, RACED: 1, EXACT: 2, "audit": 3, "evidence": 4, "adapt exact": 5}
 
@@ -32,10 +33,10 @@ class Plan:
 
     Attributes
     ----------
-    steps, exact_steps : int
-        Steps of each raced chain, and of each chain of the exact twin.
+    steps : int
+        Steps of each chain.
     chains : int
-        Number of chains of each.
+        Number of chains.
     delta : float
         How likely the error of a decision may be.
     first : int
@@ -49,7 +50,6 @@ class Plan:
     """
 
     steps: int = 20_000
-    exact_steps: int = 2000
     chains: int = 5
     delta: float = 0.05
     first: int = 8
@@ -137,11 +137,10 @@ class Runs:
         place = self.folder / name.replace(" ", "-")
         return self._run(kernel, start, (self.plan.adapt, chains), rng, place)
 
-    def sampled(self, name: str, kernel: CarlinChib, start: ModelChoice) -> Sampled:
+    def sampled(self, name: str, kernel: CarlinChib, start: ModelChoice, steps: int) -> Sampled:
         """Run the chains of a sampler."""
-        plan = self.plan
-        steps = plan.steps if name == RACED else plan.exact_steps
-        trace = self._run(kernel, start, (steps, plan.chains), plan.rng(name), self.folder / name)
+        size, rng = (steps, self.plan.chains), self.plan.rng(name)
+        trace = self._run(kernel, start, size, rng, self.folder / name)
         visited, weights = np.asarray(trace["model"]), start.log_weights
         by_chain = [posterior(chain[None], weights, self.setting) for chain in visited]
         together = posterior(visited, weights, self.setting)
@@ -166,8 +165,8 @@ def cost(name: str, trace: Trace[ModelChoice], setting: Setting) -> Cost:
     """Sum up what chains took."""
     steps, needed = trace.chains * trace.draws, setting.exact_reads
     evaluations = float(np.sum(trace.info.evaluations)) / steps
-    seconds = seconds_a_step(trace.kernel, trace.last[0], TIMED[name])
-    if name == EXACT:
+    seconds = seconds_a_step(trace.kernel, trace.last[0], TIMED_EXACT if is_exact(trace) else TIMED)
+    if is_exact(trace):
         # Our exact steps read the likelihoods of where the chain is again; they need not have been.
         seconds, evaluations = seconds * needed / evaluations, needed
     effective = float(np.asarray(trace.ess(var_names=["model"])["model"]))
@@ -186,9 +185,14 @@ def seconds_a_step(kernel: Kernel[ModelChoice], state: ModelChoice, steps: int) 
     return median(times[1:])  # the first may compile
 
 
-def spent(name: str, trace: Trace[ModelChoice], setting: Setting) -> NDArray[np.int64]:
+def is_exact(trace: Trace[ModelChoice]) -> bool:
+    """Say whether a chain's decisions are exact."""
+    return isinstance(getattr(trace.kernel, "solver", None), Exact)
+
+
+def spent(trace: Trace[ModelChoice], setting: Setting) -> NDArray[np.int64]:
     """Count the likelihoods evaluated up to each step of the first chain."""
-    if name.endswith(EXACT):
+    if is_exact(trace):
         return np.arange(1, trace.draws + 1) * setting.exact_reads
     total: NDArray[np.int64] = np.cumsum(np.asarray(trace.info.evaluations)[0])
     return total
@@ -212,7 +216,7 @@ def moments_of(trace: Trace[ModelChoice]) -> NDArray[np.int64]:
 
 def tracked(name: str, trace: Trace[ModelChoice], setting: Setting, log_p: Floats) -> Iterator[Track]:
     """Give the estimates of each moment, which are normalised first."""
-    reads, moments = spent(name, trace, setting), moments_of(trace)
+    reads, moments = spent(trace, setting), moments_of(trace)
     log_p = log_p - np.logaddexp.reduce(log_p, axis=1)[:, None]
     for row, moment in zip(log_p, moments, strict=True):
         for order, value in zip(setting.orders, row, strict=True):

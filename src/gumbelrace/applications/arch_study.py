@@ -1,15 +1,17 @@
-"""The study of section 5.2: which order of an ARCH model, by a raced chain and by its exact twin."""
+"""Which order an ARCH model of a series of returns has: what `gumbelrace arch` runs, and its record."""
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.applications.arch import Fitted
+from gumbelrace.applications.arch import Estimates, Fitted, bic_by_package, by_importance, fit_orders
 from gumbelrace.applications.arch_chains import (
-    EXACT,
     RACED,
     Correlation,
     Plan,
@@ -19,12 +21,24 @@ from gumbelrace.applications.arch_chains import (
     correlations,
     tracks,
 )
-from gumbelrace.applications.arch_evidence import Estimates, by_importance
-from gumbelrace.paper.arch_audit import Audits, audits
-from gumbelrace.solvers.exact import Exact
+from gumbelrace.atomic import unfinished
+from gumbelrace.chain.export import package
+from gumbelrace.experiments.files import write_rows
+from gumbelrace.kernels.carlin_chib import ModelChoice
+from gumbelrace.models.returns import Returns
 from gumbelrace.solvers.race import Race
+from gumbelrace.verdict import Audit
 
 Floats = NDArray[np.float64]
+# Shows that something is being done for as long as the context lasts.
+Waiting = Callable[[str], AbstractContextManager[Any]]
+TRACE = "trace.nc"
+CONTENTS = {
+    "orders": "log p(q | r) of each order, with its error",
+    "parameters": "parameters of the most probable order",
+    "tracks": "estimates of log p(q | r) over time",
+    "correlations": "autocorrelation of the order",
+}
 
 
 class Compared(NamedTuple):
@@ -34,8 +48,6 @@ class Compared(NamedTuple):
     visits: int
     log_probability: float
     error: float
-    exact: float
-    exact_error: float
     importance: float
     importance_error: float
     laplace: float
@@ -53,14 +65,32 @@ class Parameter(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class OrderStudy:
-    """What the page of a study shows."""
+class ArchStudy:
+    """What is known of the orders.
+
+    Attributes
+    ----------
+    fitted : Fitted
+        The models.
+    plan : Plan
+        How long the chains were.
+    start : ModelChoice
+        Where they started, with the adapted weights.
+    raced : Sampled
+        The chains, and what they say.
+    audit : Audit
+        Decisions of theirs that were made again exactly.
+    importance : Estimates
+        The same by importance sampling.
+    bic : list of float, optional
+        That of each order by the package `arch`.
+    """
 
     fitted: Fitted
     plan: Plan
+    start: ModelChoice
     raced: Sampled
-    exact: Sampled
-    audits: Audits
+    audit: Audit
     importance: Estimates
     bic: list[float] | None = None
 
@@ -70,29 +100,29 @@ class OrderStudy:
         return int(np.argmax([one.log_probability for one in self.raced.orders]))
 
     @property
-    def orders(self) -> list[Compared]:
+    def samplers(self) -> tuple[Sampled, ...]:
+        """Chains of each sampler."""
+        return (self.raced,)
+
+    @property
+    def orders(self) -> list[Any]:
         """What is known of each order."""
-        return [
-            Compared(
-                *one[:4],
-                *other[2:4],
-                float(self.importance.log_probability[k]),
-                float(self.importance.error[k]),
-                one.laplace,
-                None if self.bic is None else self.bic[k],
-            )
-            for k, (one, other) in enumerate(zip(self.raced.orders, self.exact.orders, strict=True))
-        ]
+        found = []
+        for k, (order, visits, log_p, error, laplace) in enumerate(self.raced.orders):
+            importance, spread = (float(values[k]) for values in self.importance)
+            bic = None if self.bic is None else self.bic[k]
+            found.append(Compared(order, visits, log_p, error, importance, spread, laplace, bic))
+        return found
 
     @property
     def tracks(self) -> list[Track]:
         """Estimates over time."""
-        return [*tracks(self.raced, self.fitted), *tracks(self.exact, self.fitted)]
+        return [track for sampler in self.samplers for track in tracks(sampler, self.fitted)]
 
     @property
     def correlations(self) -> list[Correlation]:
         """Autocorrelations of the order."""
-        return [*correlations(self.raced, self.fitted), *correlations(self.exact, self.fitted)]
+        return [one for sampler in self.samplers for one in correlations(sampler, self.fitted)]
 
     @property
     def parameters(self) -> list[Parameter]:
@@ -105,45 +135,80 @@ class OrderStudy:
         return [summary(name, column) for name, column in zip(names, values.T, strict=True)]
 
     @property
-    def apart(self) -> tuple[float, float]:
-        """Largest difference of the raced chain from the exact one and from importance sampling.
-
-        In standard errors, of the orders that both visited.
-        """
-        seen = [one for one in self.orders if one.visits and np.isfinite(one.exact)]
-        from_exact = [(x.log_probability - x.exact) / np.hypot(x.error, x.exact_error) for x in seen]
-        from_draws = [
-            (x.log_probability - x.importance) / np.hypot(x.error, x.importance_error) for x in seen
+    def apart(self) -> float:
+        """Largest difference from importance sampling, in standard errors, of the orders visited."""
+        seen = [one for one in self.orders if one.visits]
+        apart = [
+            abs(x.log_probability - x.importance) / math.hypot(x.error, x.importance_error) for x in seen
         ]
-        return max(map(abs, from_exact), default=0.0), max(map(abs, from_draws), default=0.0)
-
-
-def run_study(fitted: Fitted, plan: Plan, folder: Path, progress: bool = True) -> OrderStudy:
-    """Adapt the weights, then run raced and exact chains with the same ones.
-
-    A study that was stopped goes on where it was: its chains have checkpoints in `folder`.
-
-    Parameters
-    ----------
-    fitted : Fitted
-        The models.
-    plan : Plan
-        How long.
-    folder : Path
-        Where checkpoints lie.
-    progress : bool
-        Whether to show how far it is.
-    """
-    race, runs = Race(delta=plan.delta, first=plan.first), Runs(fitted, plan, folder, progress)
-    adapted = runs.adapted(fitted.kernel(race, adapt_for=plan.adapt))
-    start = adapted.last[0]._replace(iteration=0)
-    raced = runs.sampled(RACED, fitted.kernel(race), start)
-    exact = runs.sampled(EXACT, fitted.kernel(Exact(), exact=True), start)
-    checked = audits(raced.trace, plan.audited, plan.rng("audit"))
-    return OrderStudy(fitted, plan, raced, exact, checked, by_importance(fitted, plan.rng("evidence")))
+        return float(max(apart))
 
 
 def summary(name: str, values: Floats) -> Parameter:
     """Describe draws of a parameter."""
     low, high = np.quantile(values, [0.025, 0.975])
     return Parameter(name, float(values.mean()), float(values.std()), float(low), float(high))
+
+
+def check_packages() -> None:
+    """Say now, not after the chains, what is not installed."""
+    for name in ("arviz_base", "arviz_stats"):
+        package(name)
+
+
+def study_orders(
+    returns: Returns, orders: Sequence[int], plan: Plan, folder: Path, waiting: Waiting = nullcontext
+) -> ArchStudy:
+    """Fit all orders and run chains over them.
+
+    A study that was stopped goes on where it was: its chains have checkpoints in `folder`.
+
+    Parameters
+    ----------
+    returns : Returns
+        Standardised returns.
+    orders : sequence of int
+        Orders to choose from.
+    plan : Plan
+        How long.
+    folder : Path
+        Where checkpoints lie.
+    waiting : callable
+        Shows what is being done where a chain does not show how far it is.
+    """
+    with waiting("fitting all orders"):
+        fitted = fit_orders(returns, orders, rng=np.random.default_rng(plan.seed))
+    study = run_chains(fitted, plan, checkpoints(folder, plan))
+    with waiting("fitting all orders by the package arch"):
+        return replace(study, bic=bic_by_package(returns, orders))
+
+
+def checkpoints(folder: Path, plan: Plan) -> Path:
+    """Say where the chains of a plan have their checkpoints."""
+    return folder / f".arch-{plan.steps}-{plan.chains}-{plan.seed}"
+
+
+def run_chains(fitted: Fitted, plan: Plan, folder: Path, progress: bool = True) -> ArchStudy:
+    """Adapt the weights, run chains with them, and make some of their decisions again."""
+    race, runs = Race(delta=plan.delta, first=plan.first), Runs(fitted, plan, folder, progress)
+    start = runs.adapted(fitted.kernel(race, adapt_for=plan.adapt)).last[0]._replace(iteration=0)
+    raced = runs.sampled(RACED, fitted.kernel(race), start, plan.steps)
+    share = min(1.0, plan.audited / (raced.trace.chains * raced.trace.draws))
+    audit = raced.trace.audit(share, rng=plan.rng("audit"))
+    return ArchStudy(fitted, plan, start, raced, audit, by_importance(fitted, plan.rng("evidence")))
+
+
+def write_study(folder: Path, study: ArchStudy) -> dict[str, str]:
+    """Write what a page shows, and the chains; return the files and what is in them."""
+    tables: dict[str, Sequence[Any]] = {
+        "orders": study.orders,
+        "parameters": study.parameters,
+        "tracks": study.tracks,
+        "correlations": study.correlations,
+    }
+    files = {
+        name: CONTENTS[table] for table, rows in tables.items() for name in write_rows(folder, table, rows)
+    }
+    with unfinished(folder / TRACE) as path:
+        study.raced.trace.to_arviz().to_netcdf(path)
+    return {**files, TRACE: "the raced chains, for ArviZ"}

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 
 from gumbelrace.applications.coreference_search import SAMPLERS, Search, Searched, searched
 from gumbelrace.applications.store import Store, done_in_threads, stored
+from gumbelrace.experiments.files import write_rows
+from gumbelrace.experiments.mentions import ReadMentions
 from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.models.coreference.bcubed import BCubed, bcubed
 from gumbelrace.models.coreference.block import Block, block_of
 from gumbelrace.models.coreference.factor import Factor
-from gumbelrace.models.coreference.fit import in_training
-from gumbelrace.models.coreference.mentions import MISSING, Mentions
+from gumbelrace.models.coreference.mentions import MISSING, Mentions, mentions
+from gumbelrace.models.coreference.simulate import simulate
 from gumbelrace.solvers.exact import Exact
 from gumbelrace.verdict import clopper_pearson
 
@@ -27,6 +29,7 @@ Indices = NDArray[np.int64]
 # Choices that are made again exactly, about so many.
 AUDITED = 20_000
 CONFIDENCE = 0.95
+CONTENTS = {"clusters": "the cluster of each mention", "sweeps": "what each sweep reached and took"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +72,11 @@ class Task:
         return found if self.blocks is None else [found[block] for block in self.blocks]
 
     @property
+    def work(self) -> int:
+        """Number of mentions that are searched, counted once for each sampler and run."""
+        return sum(map(len, self.rows)) * self.runs * len(self.samplers)
+
+    @property
     def identity(self) -> dict[str, Any]:
         """What another task would have to share to go on from the same store."""
         digest = hashlib.sha256()
@@ -80,12 +88,6 @@ class Task:
         digest.update(repr((sorted(self.factor.weights.items()), self.factor.shaping)).encode())
         digest.update(repr(self.blocks).encode())
         return {"mentions": digest.hexdigest(), "search": asdict(self.search), "seed": self.seed}
-
-
-def held_out(mentions: Mentions, least: int, most: int) -> list[int]:
-    """Give the blocks of `least` to `most` mentions that are not for training."""
-    sizes, names = map(len, mentions.rows_by_block()), mentions.block_names
-    return [b for b, size in enumerate(sizes) if least <= size <= most and not in_training(names[b])]
 
 
 class Point(NamedTuple):
@@ -142,6 +144,12 @@ class Resolved:
     def last(self, sampler: str) -> list[Point]:
         """Give the last point of each run of a sampler."""
         return [p for p in self.points if p.sampler == sampler and p.sweep == self.task.search.sweeps]
+
+
+def simulated_mentions(count: int, seed: int) -> ReadMentions:
+    """Simulate mentions, whose identifiers are their numbers."""
+    columns = simulate(count, np.random.default_rng([seed, 20]))
+    return ReadMentions([str(row) for row in range(len(columns["author"]))], mentions(columns))
 
 
 def resolve(
@@ -270,3 +278,23 @@ def audited(task: Task, store: Store, sampler: str) -> Checked:
             wrong, made, *_ = kernel.audit(rng, state)
             errors, choices = errors + wrong, choices + made
     return Checked(sampler, errors, choices)
+
+
+class Assigned(NamedTuple):
+    """A row of clusters.csv."""
+
+    mention_id: str
+    block: str
+    cluster: int
+
+
+def write_resolved(folder: Path, resolved: Resolved, ids: Sequence[str]) -> dict[str, str]:
+    """Write the clusters and what a page shows; return the files and what is in them."""
+    found = resolved.task.mentions
+    clusters = resolved.clusters[resolved.task.samplers[0]].tolist()
+    names = [found.block_names[number] for number in found.block.tolist()]
+    rows = [Assigned(*row) for row in zip(ids, names, clusters, strict=True)]
+    tables: dict[str, Sequence[Any]] = {"clusters": rows, "sweeps": resolved.points}
+    return {
+        name: CONTENTS[table] for table, kept in tables.items() for name in write_rows(folder, table, kept)
+    }

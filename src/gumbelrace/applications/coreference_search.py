@@ -1,9 +1,14 @@
-"""The search for the best clusters of one block of mentions, by several samplers (paper, section 5.3)."""
+"""The search for the best clusters of a block of mentions (paper, section 5.3), and the fit of the factor.
+
+Weights of the factor come from a regression; its shaping is chosen by the clusters that it leads to.
+"""
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +21,11 @@ from gumbelrace.kernels.cluster_cost import cheapest
 from gumbelrace.kernels.clusters import ClusterGibbs
 from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.kernels.scan import Shuffled
+from gumbelrace.models.coreference.bcubed import BCubed
+from gumbelrace.models.coreference.block import Block
+from gumbelrace.models.coreference.factor import Factor
+from gumbelrace.models.coreference.fit import fit, rank_shapings
+from gumbelrace.models.coreference.mentions import MISSING
 from gumbelrace.population.pairs import Pairs
 from gumbelrace.solvers.base import Solver
 from gumbelrace.solvers.exact import Exact
@@ -138,3 +148,41 @@ def one_start(
         labels.append(state.labels.tolist())
         counts[:, sweep] = kernel.computed - before, info.rewards, time.thread_time() - started
     return labels, counts
+
+
+# All shapings are tried on blocks up to a size, as larger ones would take most of the time; then the best
+# few of them, more thoroughly, on blocks up to another.
+QUICK, SMALL = Search(starts=2), 1000
+THOROUGH, LARGE, FEW = Search(), 3000, 6
+
+
+def fitted(
+    blocks: Sequence[Block], rng: np.random.Generator, complete: bool = False, jobs: int = 1
+) -> tuple[Factor, BCubed]:
+    """Fit the weights, then choose the shaping; give the factor, and the B³ it has on these blocks.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+        Blocks with labelled mentions; others are left out.
+    rng : numpy.random.Generator
+        Source of randomness.
+    complete : bool
+        As in `bcubed`.
+    jobs : int
+        Threads.
+    """
+    usable = [block for block in blocks if len(block) > 1 and (block.label != MISSING).any()]
+    factor = fit(usable, rng, complete)
+    small, large = ([b for b in usable if len(b) <= most] or usable for most in (SMALL, LARGE))
+    with ThreadPoolExecutor(jobs) as pool:
+        first = rank_shapings(factor, small, partial(clusters, QUICK), complete, apply=pool.map)
+        few = [one.shaping for one, _ in first[:FEW]]
+        return rank_shapings(factor, large, partial(clusters, THOROUGH), complete, few, pool.map)[0]
+
+
+def clusters(search: Search, pairs: Pairs) -> NDArray[np.int64]:
+    """Cluster a block exactly; always with the same random numbers."""
+    kernel = search.kernel(pairs, SAMPLERS["matrix"])
+    found = searched(kernel, search, np.random.default_rng(0), threading.Event())
+    return np.array(found.labels[-1], np.int64)

@@ -1,9 +1,12 @@
 """Options that commands share."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from gumbelrace.errors import InvalidArgument
 
 Table = Annotated[
     Path,
@@ -35,3 +38,25 @@ Limits = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Fields = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="FIELD=NAME",
+        help="Read FIELD (author, coauthors, label, ...) from the column NAME; may be repeated.",
+        show_default=False,
+    ),
+]
+Complete = Annotated[
+    bool,
+    typer.Option("--complete", help="All mentions of the labelled persons have labels."),
+]
+
+
+def fields(column: Sequence[str] | None) -> dict[str, str]:
+    """Take apart FIELD=NAME."""
+    pairs = [text.partition("=") for text in column or ()]
+    for field, sign, _ in pairs:
+        if not (field and sign):
+            raise InvalidArgument(f"--column is {field!r}; give FIELD=NAME, such as author=inventor")
+    return {field: name for field, _, name in pairs}

@@ -59,12 +59,13 @@ class PaperSetting(Setting):
         """As in `Setting`, and a gradient of all rows at the proposed parameter."""
         return super().exact_reads + self.data.size
 
-    def kernel(self, solver: Solver | None = None, adapt_for: int = 0, exact: bool = False) -> CarlinChib:
-        """Make the kernel of a chain over the orders; see `Setting.kernel`."""
+    def kernel(self, solver: Solver | None = None, adapt_for: int = 0) -> CarlinChib:
+        """Make the kernel of a chain over the orders; see `Setting.kernel`. An exact one has no control."""
         solver = solver or Race(Normal(student=False))
+        exact = isinstance(solver, Exact)
         likelihood = ArchLikelihood(self.data, PAPER_TAU, None if exact else self.control)
         models = [
-            candidate(fit, log_step, langevin(fit, likelihood, solver, exact))
+            candidate(fit, log_step, langevin(fit, likelihood, solver))
             for fit, log_step in zip(
                 self.fits, self.exact_log_steps if exact else self.log_steps, strict=True
             )
@@ -88,16 +89,14 @@ def candidate(fit: Laplace, log_step: float, kernel: Langevin) -> Candidate:
     return Candidate(kernel, NormalPseudoprior(fit.mean, fit.covariance), fit.model.log_prior, state)
 
 
-def langevin(
-    fit: Laplace, likelihood: ArchLikelihood, solver: Solver, exact: bool, warmup: int = 0
-) -> Langevin:
-    """Make the moves of a parameter."""
+def langevin(fit: Laplace, likelihood: ArchLikelihood, solver: Solver, warmup: int = 0) -> Langevin:
+    """Make the moves of a parameter; exact ones follow the gradient of all rows."""
     data = likelihood.data
     return Langevin(
         likelihood,
         lambda index, x: fit.model.gradient(index, x, data),
         size=data.size,
-        batch=data.size if exact else min(BATCH, data.size),
+        batch=data.size if isinstance(solver, Exact) else min(BATCH, data.size),
         log_prior=fit.model.log_prior,
         prior_gradient=fit.model.prior_gradient,
         warmup=warmup,
@@ -128,8 +127,8 @@ def fit_paper_setting(
         data,
         fits,
         control,
-        np.array([tuned(fit, langevin(fit, raced, race, False, WARMUP), rng) for fit in fits]),
-        np.array([tuned(fit, langevin(fit, exact, Exact(), True, WARMUP), rng) for fit in fits]),
+        np.array([tuned(fit, langevin(fit, raced, race, WARMUP), rng) for fit in fits]),
+        np.array([tuned(fit, langevin(fit, exact, Exact(), WARMUP), rng) for fit in fits]),
     )
 
 

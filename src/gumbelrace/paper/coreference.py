@@ -8,15 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.applications.coreference import Point, Resolved, Task, judged, together
-from gumbelrace.applications.coreference_search import FIRST
+from gumbelrace.applications.coreference_search import FIRST, Search
 from gumbelrace.experiments.records import Claim
 from gumbelrace.models.coreference.block import Block, block_of
+from gumbelrace.models.coreference.fit import in_training
 from gumbelrace.models.coreference.linkage import METHODS, linkage
-from gumbelrace.paper.synthetic_page import claims_sentence, claims_table
+from gumbelrace.models.coreference.mentions import Mentions
+from gumbelrace.paper.claims import claims_sentence, claims_table
 from gumbelrace.report.coreference import answer, coreference_sections, panels, samplers_table
 from gumbelrace.report.page import Column, Files, Page, Section, Table, Text
 
 PRINTED, EXACT = "as printed", "matrix"
+PAPER_SETTING = Search(sweeps=20, cold=5, placed=True, merges=False, starts=1)
 # The paper's figures, and the share of the final F1 at which a run has converged.
 FASTER, NEAR_CONVERGENCE, ERROR, CONVERGED = 3.0, 5.0, 0.05, 0.98
 TITLE = "Author coreference, reproduced"
@@ -34,6 +37,18 @@ SETTING = (
     "and of several starts the most probable clusters are kept. Evaluations are those of all starts."
 )
 SIMPLER = "The same blocks and the same factor; linkage merges clusters while their factor is positive."
+
+
+def training_blocks(mentions: Mentions) -> list[Block]:
+    """Give the blocks for training, about half of all; see `held_out` for others."""
+    parts = zip(mentions.block_names, mentions.rows_by_block(), strict=True)
+    return [block_of(mentions, rows) for name, rows in parts if in_training(name)]
+
+
+def held_out(mentions: Mentions, least: int, most: int) -> list[int]:
+    """Give the blocks of `least` to `most` mentions that are not for training."""
+    sizes, names = map(len, mentions.rows_by_block()), mentions.block_names
+    return [b for b, size in enumerate(sizes) if least <= size <= most and not in_training(names[b])]
 
 
 def claims(resolved: Resolved) -> Iterator[Claim]:

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from gumbelrace.experiments.records import Claim, Problem, Record, SyntheticStudy
+from gumbelrace.experiments.records import Problem, Record, SyntheticStudy
 from gumbelrace.paper.bounds import level_figure
+from gumbelrace.paper.claims import claims_sentence, claims_table
 from gumbelrace.paper.failures import broken_figure, broken_table
 from gumbelrace.paper.synthetic_figures import (
     FIGURES,
@@ -15,7 +16,7 @@ from gumbelrace.paper.synthetic_figures import (
 )
 from gumbelrace.report.demo import race_figure, story
 from gumbelrace.report.numbers import count, interval, microseconds, percent, probability, times
-from gumbelrace.report.page import Block, Column, Files, Page, Section, Table, Text, Verdict
+from gumbelrace.report.page import Block, Column, Files, Page, Section, Table, Text
 
 TITLE = "Drawing from a discrete distribution without reading all of it"
 LEAD = (
@@ -60,14 +61,6 @@ KEY_COLUMNS = [
     Column("µs a draw"),
     Column("speed-up"),
 ]
-CLAIM_COLUMNS = [
-    Column(title, is_number=False) for title in ("The paper says", "We found", "Verdict", "Why")
-]
-VERDICTS = {
-    True: Verdict("held", "good"),
-    False: Verdict("differs", "bad"),
-    None: Verdict("cannot be said", "open"),
-}
 
 
 def synthetic_page(study: SyntheticStudy) -> Page:
@@ -167,18 +160,3 @@ def kept(records: Sequence[Record]) -> str:
     if broken:
         return f"More errors than δ = {delta:g} allows were made by {', '.join(broken)}."
     return f"No solver erred more often than δ = {delta:g} allows."
-
-
-def claims_table(claims: Sequence[Claim]) -> Table:
-    """Give the paper's statements beside what was found."""
-    rows = [(claim.paper, claim.ours, VERDICTS[claim.held], claim.why) for claim in claims]
-    return Table(CLAIM_COLUMNS, rows, stacks=True)
-
-
-def claims_sentence(claims: Sequence[Claim]) -> str:
-    """Count the verdicts."""
-    held = sum(claim.held is True for claim in claims)
-    differs = sum(claim.held is False for claim in claims)
-    text = f"Of {len(claims)} statements, {held} held and {differs} did not"
-    rest = len(claims) - held - differs
-    return f"{text}; of {rest} it cannot be said." if rest else f"{text}."

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from datetime import date
+from importlib.metadata import version
+from typing import Any
 
-from gumbelrace.applications.arch_chains import Sampled
-from gumbelrace.applications.arch_study import Compared, OrderStudy
-from gumbelrace.paper.arch_audit import Audits, Checked
+from gumbelrace.applications.arch_chains import Plan, Sampled
+from gumbelrace.applications.arch_study import ArchStudy
 from gumbelrace.report.arch_figures import four_panels
 from gumbelrace.report.numbers import count, interval, microseconds, percent, rate
 from gumbelrace.report.page import Column, Files, Page, Section, Table, Text
@@ -17,13 +19,13 @@ LEAD = (
 )
 READING = (
     "log p(q | r) comes from the visits of the raced chains, corrected for the weights that made them "
-    "visit all orders; ± is the standard error, from batches of the chains. The exact chain makes the "
-    "same moves and reads everything. Importance sampling and Laplace's approximation need no chain."
+    "visit all orders; ± is the standard error, from batches of the chains. Importance sampling and "
+    "Laplace's approximation need no chain."
 )
 BIC = " BIC is that of the package `arch`, which takes the returns as one series; the lowest is best."
 TIMES = (
     "Exact Gibbs sampling is taken to keep the likelihoods of where it is, and reads K N a step for K "
-    "orders; its time is that of as many. Times are processor times, of steps made one after the other."
+    "orders. Times are processor times, of steps made one after the other."
 )
 CAPTION = (
     "The paper's panels. (a) Standardised returns. (b) Estimates of log p(q | r) by the first chain of "
@@ -33,14 +35,14 @@ CAPTION = (
 )
 
 
-def orders_page(
-    study: OrderStudy, returns: Sequence[float], facts: Mapping[str, str], files: Mapping[str, str]
+def arch_page(
+    study: ArchStudy, returns: Sequence[float], facts: Mapping[str, str], files: Mapping[str, str]
 ) -> Page:
     """Give the page of a study.
 
     Parameters
     ----------
-    study : OrderStudy
+    study : ArchStudy
         What was found.
     returns : sequence of float
         Standardised returns.
@@ -49,28 +51,48 @@ def orders_page(
     files : mapping
         Files beside the page: name -> contents.
     """
-    sections = [*order_sections(study, returns), Section("The data", [Files(files)])]
+    sections = [*arch_sections(study, returns, taken(study)), Section("The data", [Files(files)])]
     return Page(TITLE, LEAD, facts, sections)
 
 
-def order_sections(study: OrderStudy, returns: Sequence[float]) -> list[Section]:
-    """Give the sections on a study."""
+def arch_sections(study: ArchStudy, returns: Sequence[float], took: str) -> list[Section]:
+    """Give the sections on a study, of which `took` says what it took."""
     best = study.orders[study.best]
     reading = Text(READING + (BIC if study.bic else ""))
     final = {one.order: one.log_probability for one in study.orders if one.visits}
-    figure = four_panels(
-        returns, (study.tracks, final), (study.raced, study.exact), study.correlations, CAPTION
-    )
-    samplers = (study.raced, study.exact)
+    figure = four_panels(returns, (study.tracks, final), study.samplers, study.correlations, CAPTION)
     return [
         Section("The order", [Text(answer(study)), orders_table(study), reading]),
-        Section("What it took", [Text(taken(study)), cost_table(samplers), Text(TIMES)]),
+        Section("What it took", [Text(took), cost_table(study.samplers), Text(TIMES)]),
         Section("Figures", [figure]),
         Section(f"Parameters of order {best.order}", [parameters_table(study)]),
     ]
 
 
-def answer(study: OrderStudy) -> str:
+def plan_facts(plan: Plan) -> dict[str, str]:
+    """Say how it was run."""
+    return {
+        "Chains": f"{plan.chains} of {plan.steps:,} steps",
+        "δ of a decision": f"{plan.delta:g}",
+        "Seed": str(plan.seed),
+        "gumbelrace": f"{version('gumbelrace')}, {date.today().isoformat()}",
+    }
+
+
+def summary(study: ArchStudy) -> list[tuple[str, str]]:
+    """Say what was found in a few words: what each is about, and the words."""
+    best = study.orders[study.best]
+    found = [("order", f"{best.order}, p = {math.exp(best.log_probability):.3g}")]
+    if study.bic is not None:
+        found += [("BIC", f"{lowest_bic(study)} (package arch)")]
+    return [
+        *found,
+        ("read", f"{100 * study.raced.cost.share:.3g}% of what exact Gibbs sampling reads"),
+        ("audit", f"{study.audit.errors} of {study.audit.draws:,} decisions were wrong"),
+    ]
+
+
+def answer(study: ArchStudy) -> str:
     """Say which order it is."""
     best = study.orders[study.best]
     probability = math.exp(best.log_probability)
@@ -79,29 +101,35 @@ def answer(study: OrderStudy) -> str:
     )
     if study.bic is None:
         return text
-    chosen = study.orders[study.bic.index(min(study.bic))].order
-    return f"{text} The BIC of the package `arch` is lowest at order {chosen}."
+    return f"{text} The BIC of the package `arch` is lowest at order {lowest_bic(study)}."
 
 
-def orders_table(study: OrderStudy) -> Table:
+def lowest_bic(study: ArchStudy) -> int:
+    """Give the order that the BIC prefers."""
+    return int(min(study.orders, key=lambda one: one.bic).order)
+
+
+def orders_table(study: ArchStudy) -> Table:
     """Lay out the orders."""
-    titles = ["order q", "p(q | r)", "log p(q | r)", "exact chain", "importance", "Laplace", "visits"]
-    columns = [Column(title) for title in titles + (["BIC"] if study.bic else [])]
-    return Table(columns, [[*order_row(one)] for one in study.orders])
+    rows = [order_row(one) for one in study.orders]
+    return Table([Column(title) for title in rows[0]], [[*row.values()] for row in rows])
 
 
-def order_row(one: Compared) -> list[str]:
-    """Give the cells of an order."""
-    cells = [
-        str(one.order),
-        f"{math.exp(one.log_probability):.3g}",
-        estimate(one.log_probability, one.error),
-        estimate(one.exact, one.exact_error),
-        estimate(one.importance, one.importance_error),
-        plain(one.laplace),
-        count(one.visits),
-    ]
-    return cells if one.bic is None else [*cells, count(one.bic)]
+def order_row(one: Any) -> dict[str, str]:
+    """Give the cells of an order, by the titles of their columns."""
+    row = {
+        "order q": str(one.order),
+        "p(q | r)": f"{math.exp(one.log_probability):.3g}",
+        "log p(q | r)": estimate(one.log_probability, one.error),
+    }
+    if hasattr(one, "exact"):
+        row["exact chain"] = estimate(one.exact, one.exact_error)
+    row |= {
+        "importance": estimate(one.importance, one.importance_error),
+        "Laplace": plain(one.laplace),
+        "visits": count(one.visits),
+    }
+    return row if one.bic is None else row | {"BIC": count(one.bic)}
 
 
 def estimate(value: float, error: float) -> str:
@@ -114,29 +142,14 @@ def plain(value: float) -> str:
     return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
 
 
-def taken(study: OrderStudy) -> str:
+def taken(study: ArchStudy) -> str:
     """Say what was read, how often it was wrong, and whether all ways agree."""
-    raced, exact, (from_exact, from_draws) = study.raced.cost, study.exact.cost, study.apart
+    audit = study.audit
     return (
-        f"The raced chain reads {percent(raced.share)} of what exact Gibbs sampling reads, and has "
-        f"{raced.effective_a_second / exact.effective_a_second:.1f} times its effective draws of q in a "
-        f"second. {wrong(study.audits)} Its estimates of log p(q | r) differ from those of the exact chain "
-        f"by {from_exact:.1f} standard errors at most, from those of importance sampling by "
-        f"{from_draws:.1f}."
-    )
-
-
-def wrong(audits: Audits) -> str:
-    """Say how many decisions were wrong."""
-    draws, moves = share_wrong("draws of the order", audits.gibbs), share_wrong("moves", audits.moves)
-    return f"Made again exactly: {draws}, {moves}."
-
-
-def share_wrong(name: str, found: Checked) -> str:
-    """Say how many decisions of a kind were wrong."""
-    return (
-        f"{count(found.errors)} of {count(found.decisions)} {name} were wrong (95% interval "
-        f"{interval(found.interval)})"
+        f"The raced chain reads {percent(study.raced.cost.share)} of what exact Gibbs sampling reads. "
+        f"Made again exactly: {count(audit.errors)} of {count(audit.draws)} decisions were wrong (95% "
+        f"interval {interval(audit.interval)}). Its estimates of log p(q | r) differ from those of "
+        f"importance sampling by {study.apart:.1f} standard errors at most."
     )
 
 
@@ -171,7 +184,7 @@ def cost_table(samplers: Sequence[Sampled]) -> Table:
     return Table(columns, rows)
 
 
-def parameters_table(study: OrderStudy) -> Table:
+def parameters_table(study: ArchStudy) -> Table:
     """Lay out the parameters of the most probable model."""
     columns = [Column("parameter", is_number=False), *map(Column, ("mean", "deviation", "2.5%", "97.5%"))]
     return Table(columns, [[p.name, *(f"{x:.4f}" for x in p[1:])] for p in study.parameters])

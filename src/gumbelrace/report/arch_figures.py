@@ -15,7 +15,8 @@ from gumbelrace.report.svg import inline_svg
 COLOUR = {RACED: "series-3", EXACT: "series-2"}
 DASHES: dict[str, tuple[float, ...]] = {RACED: (), EXACT: (5.0, 2.0)}
 MARKER = {RACED: "o", EXACT: "x"}
-LEGEND = [Key(name, COLOUR[name], DASHES[name], MARKER[name]) for name in (RACED, EXACT)]
+# How far to either side the marks of samplers are from the place of their order.
+APART = 0.12
 # Intervals into which a series is cut: a panel has no room for more.
 PIECES = 220
 # Estimates further off than this would hide the others.
@@ -25,7 +26,7 @@ FARTHEST = 6.0
 def four_panels(
     returns: Sequence[float],
     estimates: tuple[Sequence[Track], Mapping[int, float]],
-    samplers: tuple[Sampled, Sampled],
+    samplers: Sequence[Sampled],
     correlations: Sequence[Correlation],
     caption: str,
 ) -> Panels:
@@ -37,8 +38,8 @@ def four_panels(
         Standardised returns.
     estimates : (tracks, final)
         Estimates of log p(q | r) over time, and for each order the value that they are compared with.
-    samplers : (raced, exact)
-        Chains with fixed weights.
+    samplers : sequence of Sampled
+        Chains with fixed weights: raced, and perhaps exact.
     correlations : sequence of Correlation
         Autocorrelations of q.
     caption : str
@@ -63,7 +64,9 @@ def four_panels(
         ),
     ]
     panels = [Panel(title, inline_svg(draw, label, PANEL)) for title, draw, label in drawn]
-    return Panels(panels, 2, caption, LEGEND)
+    names = [sampler.name for sampler in samplers]
+    legend = [Key(name, COLOUR[name], DASHES[name], MARKER[name]) for name in names]
+    return Panels(panels, 2, caption, legend)
 
 
 def draw_returns(figure: Any, returns: Sequence[float]) -> None:
@@ -98,7 +101,7 @@ def draw_runs(figure: Any, samplers: Sequence[Sampled]) -> None:
     axes = panel_axes(figure, "order q", "share of the visits")
     orders = [one.order for one in samplers[0].orders]
     axes.axhline(1.0 / len(orders), color=STAND_IN["grid"], linewidth=0.8)
-    for sampler, shift in zip(samplers, (-0.12, 0.12), strict=True):
+    for sampler, shift in zip(samplers, np.linspace(-APART, APART, len(samplers)), strict=True):
         for chain in sampler.by_chain:
             total = sum(one.visits for one in chain)
             axes.plot(

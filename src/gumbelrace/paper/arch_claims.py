@@ -1,0 +1,124 @@
+"""What section 5.2 of the paper states, held against the study of its setting."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.applications.arch_chains import EXACT, RACED, spent
+from gumbelrace.experiments.records import Claim
+from gumbelrace.paper.arch_study import PaperStudy
+
+Floats = NDArray[np.float64]
+# A chain has converged when all its estimates of log p(q | r) stay within this of the reference. Chains of
+# this setting mix slowly: some thousand steps come no closer.
+CLOSE = 3.0
+# Means of five runs that differ by more standard errors than this show a bias: by chance, one in 250 would.
+NOTICED = 4.0
+# The paper's figures.
+FASTER, EFFECTIVE, GIBBS_ERRORS, MOVE_ERRORS, REDUCTION = 3.0, 2.0, 4e-4, 2e-3, 100.0
+
+
+def claims(study: PaperStudy) -> Iterator[Claim]:
+    """Hold the paper's statements against the study."""
+    alone, between = study.reductions
+    yield Claim(
+        "Control variates reduce the reward variance by 2 to 3 orders of magnitude.",
+        f"Of the rows not always read: {alone:,.0f} times; that of differences {between:,.0f} times.",
+        alone >= REDUCTION,
+        "Differences between parameters decide; they vary less in the first place.",
+    )
+    yield converges_faster(study)
+    yield all_orders_are_visited(study)
+    audited = (
+        ("Racing-Normal Gibbs", GIBBS_ERRORS, study.audits.gibbs),
+        (
+            "Racing-Normal MH",
+            MOVE_ERRORS,
+            study.audits.moves,
+        ),
+    )
+    for name, paper, found in audited:
+        low, high = found.interval
+        yield Claim(
+            f"The error rate of {name} is about {paper:g}.",
+            f"{found.errors} of {found.decisions:,} wrong: {found.rate:.2g} (95% {low:.2g} to {high:.2g}).",
+            low <= paper,
+        )
+    gain = study.raced.cost.effective_a_read / study.exact.cost.effective_a_read
+    yield Claim(
+        "Over twice the effective sample size of q in the same time (likelihoods evaluated).",
+        f"{gain:.2f} times, with {study.raced.cost.share:.0%} of the likelihoods of an exact step.",
+        gain > EFFECTIVE,
+    )
+    yield is_unbiased(study)
+
+
+def is_unbiased(study: PaperStudy) -> Claim:
+    """Compare what the runs of both samplers say, and how often they are at the order that differs most."""
+    most, furthest = float(study.apart.max()), int(study.apart.argmax())
+    raced, exact = (
+        sampler.orders[furthest].visits / sum(one.visits for one in sampler.orders)
+        for sampler in (study.raced, study.exact)
+    )
+    why = (
+        f"Most at order {study.setting.orders[furthest]}, where {raced:.2%} of the raced steps are and "
+        f"{exact:.2%} of the exact ones."
+    )
+    return Claim(
+        "No noticeable bias in the adjusted posterior over 5 runs.",
+        f"Means over runs of both samplers differ by {most:.1f} standard errors at most.",
+        most < NOTICED,
+        "" if most < NOTICED else why,
+    )
+
+
+def converges_faster(study: PaperStudy) -> Claim:
+    """Compare the likelihoods that both samplers need."""
+    raced, exact = (reads_to_converge(name, study) for name in (RACED, EXACT))
+    statement = "The subsampled chain converges about three times faster."
+    if not np.isfinite(raced):
+        return Claim(statement, "Not all chains came close enough; make them longer.", None)
+    all_reads = float(spent(study.adapting[EXACT], study.setting)[-1])
+    ratio, least = min(exact, all_reads) / raced, "" if np.isfinite(exact) else "at least "
+    return Claim(
+        statement,
+        f"{least}{ratio:.1f} times fewer likelihoods until all estimates stay within {CLOSE:g}.",
+        bool(ratio >= FASTER) if not least or ratio >= FASTER else None,
+    )
+
+
+def all_orders_are_visited(study: PaperStudy) -> Claim:
+    """Say which orders the adapted weights have made the chain visit."""
+    orders, reached = study.setting.orders, study.reached
+    missed = [str(order) for k, order in enumerate(orders) if k not in reached]
+    return Claim(
+        "Adapted weights make the chain visit every order sufficiently often.",
+        f"Not visited by every chain: {', '.join(missed)}." if missed else "All are visited.",
+        not missed,
+        "Gains of 1 / (1 + t/100) move weights too slowly for an order that is hundreds of nats worse."
+        if missed
+        else "",
+    )
+
+
+def reads_to_converge(name: str, study: PaperStudy) -> float:
+    """Give the likelihoods evaluated until a chain has converged, the median over chains.
+
+    Orders that are never reached are left out of it.
+    """
+    trace, reached = study.adapting[name], study.reached
+    reference = study.reference.log_probability[reached]
+    reads = spent(trace, study.setting)
+    counts = []
+    for weights in np.asarray(trace["log_weights"])[:, :, reached]:
+        apart = np.abs(normalised(-weights) - normalised(reference)).max(axis=1)
+        late = np.flatnonzero(apart > CLOSE)
+        step = late[-1] + 1 if len(late) else 0
+        counts.append(reads[step] if step < len(reads) else np.inf)
+    return float(np.median(counts))
+
+
+def normalised(log_p: Floats) -> Floats:
+    """Normalise logarithms of probabilities along the last axis."""
+    return log_p - np.logaddexp.reduce(log_p, axis=-1, keepdims=True)
