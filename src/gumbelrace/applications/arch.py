@@ -30,6 +30,7 @@ from gumbelrace.models.arch.likelihood import ArchLikelihood
 from gumbelrace.models.arch.model import TAU, Arch, compiled_prior
 from gumbelrace.models.returns import Returns
 from gumbelrace.solvers.base import Solver
+from gumbelrace.solvers.exact import Exact
 from gumbelrace.solvers.race import Race
 
 Floats = NDArray[np.float64]
@@ -118,7 +119,8 @@ class Fitted(Setting):
             law = NormalPseudoprior(fit.mean, fit.covariance)
             move = Metropolis(likelihood, Autoregressive(law), prior, solver)
             models.append(Candidate(move, law, prior))
-        return CarlinChib(models, likelihood, adapt_for, solver=solver, guard=GUARD)
+        guard = None if isinstance(solver, Exact) else GUARD
+        return CarlinChib(models, likelihood, adapt_for, solver=solver, guard=guard)
 
 
 def fit_orders(returns: Returns, orders: Sequence[int] = ORDERS, *, rng: np.random.Generator) -> Fitted:

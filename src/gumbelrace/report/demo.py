@@ -5,10 +5,10 @@ from typing import Any
 
 from gumbelrace.applications.demo import Row
 from gumbelrace.experiments.records import Standing, WatchedRace
+from gumbelrace.optional import optional
 from gumbelrace.report.charts import log_axis
 from gumbelrace.report.colours import STAND_IN
 from gumbelrace.report.numbers import count, microseconds, percent, times
-from gumbelrace.report.packages import needed
 from gumbelrace.report.page import Code, Column, Page, Panel, Panels, Section, Table, Text
 from gumbelrace.report.svg import Size, inline_svg
 from gumbelrace.solvers.base import Promise
@@ -189,6 +189,6 @@ def tidy(axes: Any) -> None:
     """Set the axis of the gaps, and leave the other one to the lowest lane."""
     axes.set_yscale("asinh", linear_width=TO_SCALE)
     axes.set_yticks(TICKS, [f"{tick:g}".replace("-", "−") for tick in TICKS])
-    axes.yaxis.set_minor_locator(needed("matplotlib.ticker").NullLocator())
+    axes.yaxis.set_minor_locator(optional("matplotlib.ticker", "cli").NullLocator())
     axes.spines["bottom"].set_visible(False)
     axes.tick_params(bottom=False)

@@ -13,16 +13,20 @@ from gumbelrace.models.arch.expansion import (
     known_sum,
     mapped_residual,
 )
-from gumbelrace.models.arch.rows import ALPHA, Floats, Indices, log_factor, place, row
+from gumbelrace.models.arch.rows import ALPHA, Indices, place
 from gumbelrace.packed import pack, unpack
 from gumbelrace.population.compiled import Compiled
 from gumbelrace.population.desk import SETTER, Desk
-from gumbelrace.shuffle import Rows
 
 
-def controlled_desk(control: Expansion, tau: float, arms: int, dimensions: Indices, log_prior: Any) -> Desk:
+def desk_of(control: Expansion, tau: float, arms: int, dimensions: Indices, log_prior: Any) -> Desk:
     """Make a desk on which residuals are raced, their control variate being in the offsets."""
-    points, xs, models = _room(control.data.lags, arms)
+    lags = control.data.lags
+    points, xs, models = (
+        np.zeros((arms, ALPHA + 1 + lags)),
+        np.zeros((arms, lags + 2)),
+        np.zeros(arms, np.int64),
+    )
     population = Compiled(
         mapped_residual,
         (control.raced, points, *control.parts),
@@ -32,24 +36,7 @@ def controlled_desk(control: Expansion, tau: float, arms: int, dimensions: Indic
         control.raced,
     )
     packed = pack((xs, models, dimensions, points, tau, *control.known, *control.data.parts))
-    return Desk(xs, models, population, _controlled_setter(log_prior, packed.type), packed)
-
-
-def plain_desk(data: Any, tau: float, arms: int, dimensions: Indices, log_prior: Any) -> Desk:
-    """Make a desk on which the log factors themselves are raced."""
-    points, xs, models = _room(data.lags, arms)
-    population = Compiled(_log_factor_of_arm, (points, *data.parts), Rows(data.size), arms, None)
-    packed = pack((xs, models, dimensions, points, tau))
-    return Desk(xs, models, population, _plain_setter(log_prior, packed.type), packed)
-
-
-def _room(lags: int, arms: int) -> tuple[Floats, Floats, Indices]:
-    return np.zeros((arms, ALPHA + 1 + lags)), np.zeros((arms, lags + 2)), np.zeros(arms, np.int64)
-
-
-@row
-def _log_factor_of_arm(n, arm, points, squares, where):  # type: ignore[no-untyped-def]
-    return log_factor(n, points[arm], squares, where)
+    return Desk(xs, models, population, _setter(log_prior, packed.type), packed)
 
 
 @numba.njit
@@ -66,18 +53,7 @@ def put_priors(log_prior, xs, models, dimensions, points, tau, offset):  # type:
 
 
 @functools.lru_cache(maxsize=16)
-def _plain_setter(log_prior: Any, data_type: Any) -> Any:
-    @numba.cfunc(SETTER)
-    def put(context, offset, low, high):  # type: ignore[no-untyped-def]
-        xs, models, dimensions, points, tau = unpack(context, data_type)
-        put_priors(log_prior, xs, models, dimensions, points, tau, offset)
-        return 0
-
-    return put
-
-
-@functools.lru_cache(maxsize=16)
-def _controlled_setter(log_prior: Any, data_type: Any) -> Any:
+def _setter(log_prior: Any, data_type: Any) -> Any:
     @numba.cfunc(SETTER)
     def put(context, offset, low, high):  # type: ignore[no-untyped-def]
         everything = unpack(context, data_type)

@@ -1,13 +1,12 @@
 """Likelihoods of ARCH models as populations, for any kernel."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gumbelrace.errors import InvalidArgument
 from gumbelrace.models.arch.data import Lagged
-from gumbelrace.models.arch.desk import controlled_desk, plain_desk
+from gumbelrace.models.arch.desk import desk_of
 from gumbelrace.models.arch.expansion import Expansion
 from gumbelrace.models.arch.model import TAU
 from gumbelrace.models.arch.rows import Floats, Indices, log_factor, points_of
@@ -55,25 +54,19 @@ class ArchLikelihood:
             return self.control.population(points)
         return self._points(points)
 
-    def desk(self, arms: int, dimensions: Indices, log_prior: Any) -> Desk:
-        """Make a desk for compiled chains; see `gumbelrace.CarlinChib`.
+    @property
+    def desk(self) -> Callable[[int, Indices, Any], Desk]:
+        """Makes a desk for compiled chains, ``desk(arms, dimensions, log_prior)``; see `CarlinChib`.
 
-        Parameters
-        ----------
-        arms : int
-            Number of arms.
-        dimensions : ndarray of int64
-            Number of parameters of each model.
-        log_prior : numba function
-            ``log_prior(x) -> float``.
+        Only a likelihood with the control variate of `expand` has it; chains of others are not compiled.
         """
-        if self.control is None:
-            return plain_desk(self.data, self.tau, arms, dimensions, log_prior)
         if not isinstance(self.control, Expansion):
-            raise InvalidArgument("a desk needs the control variate of `expand`, or none")
-        return controlled_desk(self.control, self.tau, arms, dimensions, log_prior)
+            raise AttributeError("only a likelihood with the control variate of `expand` has a desk")
+        return functools.partial(desk_of, self.control, self.tau)
 
     @functools.cached_property
     def _points(self) -> Likelihood:
         plain = likelihood(log_factor, self.data.parts, self.data.size)
-        return plain if self.control is None else plain.minus(self.control)
+        if self.control is None or isinstance(self.control, Expansion):
+            return plain
+        return plain.minus(self.control)

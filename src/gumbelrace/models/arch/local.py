@@ -5,14 +5,13 @@ With w = σ² - s, s the variance at the centre, and e = ν - ν₀, the polynom
     1, w, e, w², we, e²    and, in the third degree,    w³, w²e, we², e³.
 """
 
-import math
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.models.arch.rows import Floats, row, row_derivatives, row_shapes
+from gumbelrace.models.arch.rows import Floats, row, row_shapes
 
 # Powers of w and of e in each term.
 POWERS = ((0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2), (3, 0), (2, 1), (1, 2), (0, 3))
@@ -42,35 +41,12 @@ class Centre(NamedTuple):
     y: Floats
 
 
-class Fit(Protocol):
-    """A way to choose the polynomials."""
-
-    def coefficients(self, centre: Centre) -> Floats:
-        """Give the coefficients of all rows, of shape (N, terms)."""
-
-
-@dataclass(frozen=True)
-class Taylor:
-    """Taylor polynomials at the centre, of the second or third degree."""
-
-    degree: int = 3
-
-    def __post_init__(self) -> None:
-        _check_degree(self.degree)
-
-    def coefficients(self, centre: Centre) -> Floats:
-        """Give the coefficients of all rows, of shape (N, terms)."""
-        factorials = [math.factorial(i) * math.factorial(j) for i, j in POWERS]
-        found: Floats = row_derivatives(centre.s, centre.nu, centre.y) / factorials
-        return found[:, : TERMS[self.degree]]
-
-
 @dataclass(frozen=True)
 class Projection:
     """Polynomials with the least mean square error where rows will be read.
 
     That is for normal w and e with the spreads of the centre, taken to be independent. What is left over
-    has 2 to 4 times less variance than with `Taylor`, and is less skewed.
+    has 2 to 4 times less variance than with a Taylor polynomial, and is less skewed.
 
     Parameters
     ----------
@@ -84,7 +60,8 @@ class Projection:
     nodes: int = 5
 
     def __post_init__(self) -> None:
-        _check_degree(self.degree)
+        if self.degree not in TERMS:
+            raise InvalidArgument(f"degree is {self.degree!r}; it must be 2 or 3")
         if self.nodes <= self.degree:
             raise InvalidArgument(
                 f"nodes is {self.nodes}; degree {self.degree} needs more than {self.degree}"
@@ -121,8 +98,3 @@ def polynomial(terms, w, e):  # type: ignore[no-untyped-def]
         in_w += w * (terms[6] * w + terms[7] * e) + terms[8] * e * e
         in_e += terms[9] * e * e
     return terms[0] + w * in_w + e * in_e
-
-
-def _check_degree(degree: int) -> None:
-    if degree not in TERMS:
-        raise InvalidArgument(f"degree is {degree!r}; it must be 2 or 3")
