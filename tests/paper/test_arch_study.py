@@ -11,8 +11,8 @@ from gumbelrace.applications.arch_chains import EXACT, RACED, Plan
 from gumbelrace.kernels.langevin import LangevinState
 from gumbelrace.models.arch.data import simulate
 from gumbelrace.models.returns import standardised
-from gumbelrace.paper import arch_claims
-from gumbelrace.paper.arch_claims import claims, reads_to_converge
+from gumbelrace.paper import arch
+from gumbelrace.paper.arch import claims, reads_to_converge
 from gumbelrace.paper.arch_setting import ACCEPTANCE, fit_paper_setting
 from gumbelrace.paper.arch_study import run_paper_setting
 
@@ -67,11 +67,11 @@ def test_tracks_end_at_the_adapted_weights(study):
 
 def test_reads_to_converge(study, monkeypatch):
     """Oracle: a bound that every estimate keeps, and one that none does."""
-    monkeypatch.setattr(arch_claims, "CLOSE", 1e3)
+    monkeypatch.setattr(arch, "CLOSE", 1e3)
     first = np.asarray(study.adapting[RACED].info.evaluations)[0, 0]
     assert reads_to_converge(RACED, study) == first
     assert reads_to_converge(EXACT, study) == study.setting.exact_reads
-    monkeypatch.setattr(arch_claims, "CLOSE", 1e-9)
+    monkeypatch.setattr(arch, "CLOSE", 1e-9)
     assert reads_to_converge(EXACT, study) == np.inf
     assert [claim.held for claim in claims(study) if "three times" in claim.paper] == [None]
 

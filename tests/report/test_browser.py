@@ -7,7 +7,7 @@ import pytest
 from tests.report.sight import contrast
 from tests.report.studies import race, rows, study
 
-from gumbelrace.paper.synthetic_page import synthetic_page
+from gumbelrace.paper.synthetic import synthetic_page
 from gumbelrace.report.colours import DARK, LIGHT
 from gumbelrace.report.demo import demo_page
 from gumbelrace.report.page import write_page

@@ -8,7 +8,7 @@ import pytest
 from tests.report.studies import race, rows, study
 
 from gumbelrace.errors import InvalidArgument, MissingPackage
-from gumbelrace.paper.synthetic_page import synthetic_page
+from gumbelrace.paper.synthetic import synthetic_page
 from gumbelrace.report.demo import demo_page
 from gumbelrace.report.page import (
     Code,

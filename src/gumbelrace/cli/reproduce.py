@@ -20,8 +20,7 @@ from gumbelrace.errors import InvalidArgument
 from gumbelrace.experiments.records import Level, Record
 from gumbelrace.paper.bounds import compared_levels
 from gumbelrace.paper.claims import claims_summary
-from gumbelrace.paper.synthetic import whole_study, write_data
-from gumbelrace.paper.synthetic_page import synthetic_page
+from gumbelrace.paper.synthetic import synthetic_page, whole_study, write_data
 from gumbelrace.paper.synthetic_study import Settings, expected_cost, run
 from gumbelrace.report.page import write_page
 

@@ -19,9 +19,8 @@ from gumbelrace.cli.words import paragraphs
 from gumbelrace.experiments.files import write_rows
 from gumbelrace.experiments.records import Claim
 from gumbelrace.models.returns import Overnight, Returns
-from gumbelrace.paper.arch_claims import claims
+from gumbelrace.paper.arch import claims, paper_facts, reproduced_page
 from gumbelrace.paper.arch_exact import with_twin
-from gumbelrace.paper.arch_page import paper_facts, reproduced_page
 from gumbelrace.paper.arch_setting import fit_paper_setting
 from gumbelrace.paper.arch_study import PLAN, PaperStudy, run_paper_setting
 from gumbelrace.paper.claims import claims_summary

@@ -7,9 +7,8 @@ import numpy as np
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.models.arch.data import Lagged
 from gumbelrace.models.arch.expansion import Coefficients, Expansion, Known, mean_squares
-from gumbelrace.models.arch.form import form_of
-from gumbelrace.models.arch.local import TERMS, Centre, Projection
 from gumbelrace.models.arch.model import Arch
+from gumbelrace.models.arch.polynomials import TERMS, Centre, Projection, form_of
 from gumbelrace.models.arch.rows import ALPHA, NU, ORDER, Floats, Indices, points_of
 from gumbelrace.population.control import Always
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from gumbelrace.errors import InvalidArgument, InvalidReward
 from gumbelrace.jit import kernel
 from gumbelrace.models.arch.data import Lagged
-from gumbelrace.models.arch.form import form_value
-from gumbelrace.models.arch.local import polynomial
+from gumbelrace.models.arch.polynomials import form_value, polynomial
 from gumbelrace.models.arch.rows import (
     CONSTANT,
     NU,

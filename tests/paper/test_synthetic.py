@@ -9,13 +9,13 @@ from gumbelrace.experiments.records import Broken, Level, Problem, Record
 from gumbelrace.paper.bounds import level_figure
 from gumbelrace.paper.claims import claims_sentence, claims_table
 from gumbelrace.paper.failures import broken_figure, broken_table
-from gumbelrace.paper.synthetic_figures import FIGURES, error_panel, figure_panels, read_panel
-from gumbelrace.paper.synthetic_page import (
+from gumbelrace.paper.synthetic import (
     key_records,
     key_sentence,
     key_table,
     synthetic_page,
 )
+from gumbelrace.paper.synthetic_figures import FIGURES, error_panel, figure_panels, read_panel
 from gumbelrace.report.charts import LOOKS, look_of
 from gumbelrace.report.demo import lanes, race_figure, story
 from gumbelrace.report.page import Panels, render
