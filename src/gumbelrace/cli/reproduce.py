@@ -20,7 +20,7 @@ from gumbelrace.errors import InvalidArgument
 from gumbelrace.experiments.records import Level, Record
 from gumbelrace.paper.bounds import compared_levels
 from gumbelrace.paper.claims import claims_summary
-from gumbelrace.paper.synthetic import synthetic_page, whole_study, write_data
+from gumbelrace.paper.synthetic import study_record, synthetic_page, write_data
 from gumbelrace.paper.synthetic_study import Settings, expected_cost, run
 from gumbelrace.report.page import write_page
 
@@ -67,7 +67,7 @@ def synthetic(
     folder = made(out)
     records = recorded(settings, folder, jobs or processors())
     with waiting("making the page"):
-        study = write_data(folder, whole_study(settings, records))
+        study = write_data(folder, study_record(settings, records))
         write_page(folder / PAGE, synthetic_page(study))
     files = ", ".join(file.name for file in study.files)
     print(paragraphs([*claims_summary(study.claims), ("page", str(folder / PAGE)), ("data", files)]))

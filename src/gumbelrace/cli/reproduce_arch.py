@@ -80,7 +80,7 @@ def arch(
     folder = made(out)
     alone = study_orders(returns, ORDERS, ours, folder, waiting)
     study = with_twin(alone, ours.steps // STEPS_OF_TWIN, checkpoints(folder, ours))
-    reproduced = in_the_papers_setting(returns, study.importance, paper, folder)
+    reproduced = study_paper_setting(returns, study.importance, paper, folder)
     with waiting("making the page"):
         stated = [*claims(reproduced)]
         files = write_study(folder, study) | write_reproduced(folder, reproduced, stated)
@@ -90,7 +90,7 @@ def arch(
     print(paragraphs([*claims_summary(stated), *summary(study), ("page", str(folder / PAGE))]))
 
 
-def in_the_papers_setting(returns: Returns, reference: Estimates, plan: Plan, folder: Path) -> PaperStudy:
+def study_paper_setting(returns: Returns, reference: Estimates, plan: Plan, folder: Path) -> PaperStudy:
     """Fit all orders in the paper's setting and run its chains."""
     with waiting("fitting all orders as printed"):
         setting = fit_paper_setting(returns, ORDERS, rng=np.random.default_rng(plan.seed))

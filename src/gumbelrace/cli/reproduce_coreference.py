@@ -76,7 +76,7 @@ def coreference(
         Task(given.mentions, factor, Search(), OURS, runs, seed, complete, blocks),
     ]
     places = (folder / f".{name}-{seed}" for name in ("printed", "ours"))
-    paper, ours = (shown(task, place, jobs) for task, place in zip(tasks, places, strict=True))
+    paper, ours = (search_blocks(task, place, jobs) for task, place in zip(tasks, places, strict=True))
     with waiting("making the page"):
         found = [*claims(paper)]
         files = write_resolved(folder, ours, given.ids) | {WEIGHTS: "the factor"}
@@ -89,7 +89,7 @@ def coreference(
     print(paragraphs([*summary(ours), ("page", str(folder / PAGE))]))
 
 
-def shown(task: Task, place: Path, jobs: int) -> Resolved:
+def search_blocks(task: Task, place: Path, jobs: int) -> Resolved:
     """Search all blocks, and show how far it is."""
     with counting("clustering", task.work) as finished:
         return resolve(task, place, jobs, finished)

@@ -10,7 +10,7 @@ from gumbelrace.experiments.records import Claim
 from gumbelrace.paper.arch_exact import Audits, Checked, TwinStudy
 from gumbelrace.paper.arch_study import PaperStudy
 from gumbelrace.paper.claims import claims_sentence, claims_table
-from gumbelrace.report.arch import arch_sections, cost_table, taken
+from gumbelrace.report.arch import arch_sections, cost_table, what_it_took
 from gumbelrace.report.arch_figures import four_panels
 from gumbelrace.report.numbers import count, interval
 from gumbelrace.report.page import Block, Files, Page, Section, Text
@@ -97,8 +97,8 @@ def beside_exact(study: TwinStudy) -> str:
     """Say what ours took, also beside its exact twin."""
     raced, exact = study.raced.cost, study.exact.cost
     return (
-        f"{taken(study)} The exact chain makes the same moves and reads everything; its time is that of "
-        f"its likelihoods. The raced chain has {raced.effective_a_second / exact.effective_a_second:.1f} "
+        f"{what_it_took(study)} The exact chain makes the same moves and reads everything; its time is that "
+        f"of its likelihoods. The raced chain has {raced.effective_a_second / exact.effective_a_second:.1f} "
         "times its effective draws of q in a second, and differs from it by "
         f"{study.apart_from_exact:.1f} standard errors at most."
     )

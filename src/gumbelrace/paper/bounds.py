@@ -160,10 +160,12 @@ def level_figure(levels: Sequence[Level]) -> Panels:
     """Give the figure of B_Normal for a page."""
     tracks = by_fraction(levels)
     panels = [
-        Panel("B", inline_svg(lambda figure: draw_levels(figure, tracks), told(levels), PANEL)),
+        Panel("B", inline_svg(lambda figure: draw_levels(figure, tracks), describe_levels(levels), PANEL)),
         Panel(
             "Differences from the two-sided reading",
-            inline_svg(lambda figure: draw_differences(figure, tracks), told_differences(levels), PANEL),
+            inline_svg(
+                lambda figure: draw_differences(figure, tracks), describe_differences(levels), PANEL
+            ),
         ),
     ]
     steps = [
@@ -211,7 +213,7 @@ def draw_differences(figure: Any, tracks: dict[float, list[Level]]) -> None:
         axes.plot(at, [level.printed - level.two_sided for level in track], ".", color=colour, markersize=5)
 
 
-def told(levels: Sequence[Level]) -> str:
+def describe_levels(levels: Sequence[Level]) -> str:
     """Describe the first panel."""
     low, high = min(levels, key=lambda one: one.two_sided), max(levels, key=lambda one: one.two_sided)
     return (
@@ -220,7 +222,7 @@ def told(levels: Sequence[Level]) -> str:
     )
 
 
-def told_differences(levels: Sequence[Level]) -> str:
+def describe_differences(levels: Sequence[Level]) -> str:
     """Describe the second panel."""
     printed = max(abs(one.printed - one.two_sided) for one in levels)
     one_sided = max(one.one_sided - one.two_sided for one in levels)

@@ -79,7 +79,7 @@ KEY_COLUMNS = [
 ]
 
 
-def whole_study(settings: Settings, records: Sequence[Record]) -> SyntheticStudy:
+def study_record(settings: Settings, records: Sequence[Record]) -> SyntheticStudy:
     """Add to the records what is computed from them, and what needs no study.
 
     Parameters

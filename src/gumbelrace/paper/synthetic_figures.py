@@ -108,7 +108,7 @@ def error_panel(records: Sequence[Record], scale: float) -> Panel:
 
     problem = f"D = {records[0].arms}, σ = {scale:g}"
     level = f", {DIFFICULTY[scale]}" if scale in DIFFICULTY else ""
-    label = f"Estimated error against δ, both logarithmic, {problem}. {errors_told(here)}"
+    label = f"Estimated error against δ, both logarithmic, {problem}. {describe_errors(here)}"
     return Panel(f"σ = {sigma(scale)}{level}", inline_svg(draw, label, PANEL))
 
 
@@ -157,7 +157,7 @@ def read_panel(records: Sequence[Record], scale: float) -> Panel:
             draw_line(axes, [one.delta for one in track], [one.read for one in track], solver, shape)
 
     problem = f"D = {records[0].arms}, σ = {scale:g}"
-    label = f"Share of the rewards read against δ, {problem}. {reads_told(here)}"
+    label = f"Share of the rewards read against δ, {problem}. {describe_reads(here)}"
     note = "" if linear else ", log scale"
     return Panel(f"σ = {sigma(scale)}{note}", inline_svg(draw, label, PANEL))
 
@@ -208,7 +208,7 @@ def sigma(scale: float) -> str:
     return power_of_ten(scale) if is_power and scale < 0.01 else f"{scale:g}"
 
 
-def errors_told(records: Sequence[Record]) -> str:
+def describe_errors(records: Sequence[Record]) -> str:
     """Tell each solver's largest error."""
     solvers = dict.fromkeys(one.solver for one in records)
     most = {name: max(one.error for one in records if one.solver == name) for name in solvers}
@@ -216,7 +216,7 @@ def errors_told(records: Sequence[Record]) -> str:
     return f"Largest error: {', '.join(told)}."
 
 
-def reads_told(records: Sequence[Record]) -> str:
+def describe_reads(records: Sequence[Record]) -> str:
     """Tell the least and most that each solver read."""
     told = []
     for name in dict.fromkeys(one.solver for one in records):

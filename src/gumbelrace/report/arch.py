@@ -51,7 +51,7 @@ def arch_page(
     files : mapping
         Files beside the page: name -> contents.
     """
-    sections = [*arch_sections(study, returns, taken(study)), Section("The data", [Files(files)])]
+    sections = [*arch_sections(study, returns, what_it_took(study)), Section("The data", [Files(files)])]
     return Page(TITLE, LEAD, facts, sections)
 
 
@@ -142,7 +142,7 @@ def plain(value: float) -> str:
     return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
 
 
-def taken(study: ArchStudy) -> str:
+def what_it_took(study: ArchStudy) -> str:
     """Say what was read, how often it was wrong, and whether all ways agree."""
     audit = study.audit
     return (

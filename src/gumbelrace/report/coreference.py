@@ -115,10 +115,10 @@ def answer(resolved: Resolved) -> str:
         text += f", with a B³ F1 of {mean(last, 'f1'):.3f}"
     share = sum(point.evaluations for point in last) / max(sum(point.exact for point in last), 1)
     text += f" ({LOOKS[name].label}; {percent(share)} of the factors of exact sweeps evaluated)."
-    return " ".join([text, *map(checked, resolved.audits)])
+    return " ".join([text, *map(audit_sentence, resolved.audits)])
 
 
-def checked(audit: Checked) -> str:
+def audit_sentence(audit: Checked) -> str:
     """Say how many choices were wrong."""
     return (
         f"Of {count(audit.choices)} choices of {LOOKS[audit.sampler].label!r} made again exactly, "
