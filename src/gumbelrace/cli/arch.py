@@ -7,7 +7,7 @@ import typer
 
 from gumbelrace.applications.arch import ORDERS
 from gumbelrace.applications.arch_chains import Plan
-from gumbelrace.applications.arch_study import check_packages, study_orders, write_study
+from gumbelrace.applications.arch_result import check_packages, choose_order, write_result
 from gumbelrace.cli.options import Seed
 from gumbelrace.cli.places import Folder, made
 from gumbelrace.cli.progress import waiting
@@ -81,12 +81,12 @@ def arch(
     else:
         returns = returns_of(Path(str(file)), price, time, segment, overnight)
     folder = made(out)
-    study = study_orders(returns, wanted, plan, folder, waiting)
+    result = choose_order(returns, wanted, plan, folder, waiting)
     with waiting("making the page"):
-        files = write_study(folder, study)
-        facts = described(returns, study.fitted.data.size) | plan_facts(plan)
-        write_page(folder / PAGE, arch_page(study, returns.values.tolist(), facts, files))
-    print(paragraphs([*summary(study), ("page", str(folder / PAGE))]))
+        files = write_result(folder, result)
+        facts = described(returns, result.fitted.data.size) | plan_facts(plan)
+        write_page(folder / PAGE, arch_page(result, returns.values.tolist(), facts, files))
+    print(paragraphs([*summary(result), ("page", str(folder / PAGE))]))
 
 
 def numbers(orders: str) -> list[int]:

@@ -10,7 +10,7 @@ import typer
 
 from gumbelrace.applications.arch import ORDERS, Estimates
 from gumbelrace.applications.arch_chains import Plan
-from gumbelrace.applications.arch_study import check_packages, checkpoints, study_orders, write_study
+from gumbelrace.applications.arch_result import check_packages, checkpoints, choose_order, write_result
 from gumbelrace.cli.options import Seed
 from gumbelrace.cli.places import Folder, made
 from gumbelrace.cli.progress import waiting
@@ -78,16 +78,16 @@ def arch(
     else:
         returns = returns_of(data, price, time, segment, overnight)
     folder = made(out)
-    alone = study_orders(returns, ORDERS, ours, folder, waiting)
-    study = with_twin(alone, ours.steps // STEPS_OF_TWIN, checkpoints(folder, ours))
-    reproduced = study_paper_setting(returns, study.importance, paper, folder)
+    alone = choose_order(returns, ORDERS, ours, folder, waiting)
+    result = with_twin(alone, ours.steps // STEPS_OF_TWIN, checkpoints(folder, ours))
+    reproduced = study_paper_setting(returns, result.importance, paper, folder)
     with waiting("making the page"):
         stated = [*claims(reproduced)]
-        files = write_study(folder, study) | write_reproduced(folder, reproduced, stated)
-        facts = described(returns, study.fitted.data.size) | plan_facts(ours) | paper_facts(paper)
-        page = reproduced_page((reproduced, study), stated, returns.values.tolist(), facts, files)
+        files = write_result(folder, result) | write_reproduced(folder, reproduced, stated)
+        facts = described(returns, result.fitted.data.size) | plan_facts(ours) | paper_facts(paper)
+        page = reproduced_page((reproduced, result), stated, returns.values.tolist(), facts, files)
         write_page(folder / PAGE, page)
-    print(paragraphs([*claims_summary(stated), *summary(study), ("page", str(folder / PAGE))]))
+    print(paragraphs([*claims_summary(stated), *summary(result), ("page", str(folder / PAGE))]))
 
 
 def study_paper_setting(returns: Returns, reference: Estimates, plan: Plan, folder: Path) -> PaperStudy:

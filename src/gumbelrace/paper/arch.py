@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.applications.arch_chains import EXACT, RACED, Plan, correlations, spent
 from gumbelrace.experiments.records import Claim
-from gumbelrace.paper.arch_exact import Audits, Checked, TwinStudy
+from gumbelrace.paper.arch_exact import Audits, Checked, TwinResult
 from gumbelrace.paper.arch_study import PaperStudy
 from gumbelrace.paper.claims import claims_sentence, claims_table
 from gumbelrace.report.arch import arch_sections, cost_table, what_it_took
@@ -42,7 +42,7 @@ FASTER, EFFECTIVE, GIBBS_ERRORS, MOVE_ERRORS, REDUCTION = 3.0, 2.0, 4e-4, 2e-3, 
 
 
 def reproduced_page(
-    studies: tuple[PaperStudy, TwinStudy],
+    studies: tuple[PaperStudy, TwinResult],
     stated: Sequence[Claim],
     returns: Sequence[float],
     facts: Mapping[str, str],
@@ -52,7 +52,7 @@ def reproduced_page(
 
     Parameters
     ----------
-    studies : (PaperStudy, TwinStudy)
+    studies : (PaperStudy, TwinResult)
         The paper's setting, and ours.
     stated : sequence of Claim
         The paper's statements, and what was found.
@@ -93,13 +93,13 @@ def paper_blocks(study: PaperStudy, returns: Sequence[float]) -> list[Block]:
     ]
 
 
-def beside_exact(study: TwinStudy) -> str:
+def beside_exact(result: TwinResult) -> str:
     """Say what ours took, also beside its exact twin."""
-    gain = study.raced.cost.effective_a_second / study.exact.cost.effective_a_second
+    gain = result.raced.cost.effective_a_second / result.exact.cost.effective_a_second
     return (
-        f"{what_it_took(study)} The exact chain makes the same moves and reads everything; its time is "
+        f"{what_it_took(result)} The exact chain makes the same moves and reads everything; its time is "
         f"that of its likelihoods. The raced chain has {gain:.1f} times its effective draws of q in a "
-        f"second, and differs from it by {study.apart_from_exact:.1f} standard errors at most."
+        f"second, and differs from it by {result.apart_from_exact:.1f} standard errors at most."
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from gumbelrace.applications.arch import Fitted
 from gumbelrace.applications.arch_chains import EXACT, Runs, Sampled
-from gumbelrace.applications.arch_study import ArchStudy
+from gumbelrace.applications.arch_result import ArchResult
 from gumbelrace.chain.trace import Trace
 from gumbelrace.kernels.carlin_chib import ModelChoice
 from gumbelrace.models.arch.rows import log_likelihood, points_of
@@ -39,8 +39,8 @@ class Twofold(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class TwinStudy(ArchStudy):
-    """A study, and chains that make the same moves with the same weights and read everything."""
+class TwinResult(ArchResult):
+    """A result, and chains that make the same moves with the same weights and read everything."""
 
     exact: Sampled = field(kw_only=True)
 
@@ -68,12 +68,12 @@ class TwinStudy(ArchStudy):
         return max(apart, default=0.0)
 
 
-def with_twin(study: ArchStudy, steps: int, folder: Path, progress: bool = True) -> TwinStudy:
-    """Run the exact twin of a study's chains, so many steps; it goes on from checkpoints in `folder`."""
-    runs = Runs(study.fitted, study.plan, folder, progress)
-    exact = runs.sampled(EXACT, study.fitted.kernel(Exact()), study.start, steps)
-    cost = exact.cost._replace(seconds=likelihood_seconds(study.fitted))
-    return TwinStudy(**vars(study), exact=replace(exact, cost=cost))
+def with_twin(result: ArchResult, steps: int, folder: Path, progress: bool = True) -> TwinResult:
+    """Run the exact twin of the chains of a result, so many steps; it goes on from checkpoints in `folder`."""
+    runs = Runs(result.fitted, result.plan, folder, progress)
+    exact = runs.sampled(EXACT, result.fitted.kernel(Exact()), result.start, steps)
+    cost = exact.cost._replace(seconds=likelihood_seconds(result.fitted))
+    return TwinResult(**vars(result), exact=replace(exact, cost=cost))
 
 
 def likelihood_seconds(fitted: Fitted) -> float:

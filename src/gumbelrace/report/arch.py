@@ -1,4 +1,4 @@
-"""The page of an ARCH order study: the probabilities, what was read, and the paper's four panels."""
+"""The page of the order of an ARCH model: the probabilities, what was read, and the paper's four panels."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from gumbelrace.applications.arch_chains import Plan, Sampled
-from gumbelrace.applications.arch_study import ArchStudy
+from gumbelrace.applications.arch_result import ArchResult
 from gumbelrace.report.arch_figures import four_panels
 from gumbelrace.report.numbers import count, interval, microseconds, percent, rate
 from gumbelrace.report.page import Column, Files, Page, Section, Table, Text
@@ -36,13 +36,13 @@ CAPTION = (
 
 
 def arch_page(
-    study: ArchStudy, returns: Sequence[float], facts: Mapping[str, str], files: Mapping[str, str]
+    result: ArchResult, returns: Sequence[float], facts: Mapping[str, str], files: Mapping[str, str]
 ) -> Page:
-    """Give the page of a study.
+    """Give the page of a result.
 
     Parameters
     ----------
-    study : ArchStudy
+    result : ArchResult
         What was found.
     returns : sequence of float
         Standardised returns.
@@ -51,21 +51,21 @@ def arch_page(
     files : mapping
         Files beside the page: name -> contents.
     """
-    sections = [*arch_sections(study, returns, what_it_took(study)), Section("The data", [Files(files)])]
+    sections = [*arch_sections(result, returns, what_it_took(result)), Section("The data", [Files(files)])]
     return Page(TITLE, LEAD, facts, sections)
 
 
-def arch_sections(study: ArchStudy, returns: Sequence[float], took: str) -> list[Section]:
-    """Give the sections on a study, of which `took` says what it took."""
-    best = study.orders[study.best]
-    reading = Text(READING + (BIC if study.bic else ""))
-    final = {one.order: one.log_probability for one in study.orders if one.visits}
-    figure = four_panels(returns, (study.tracks, final), study.samplers, study.correlations, CAPTION)
+def arch_sections(result: ArchResult, returns: Sequence[float], took: str) -> list[Section]:
+    """Give the sections on a result, of which `took` says what it took."""
+    best = result.orders[result.best]
+    reading = Text(READING + (BIC if result.bic else ""))
+    final = {one.order: one.log_probability for one in result.orders if one.visits}
+    figure = four_panels(returns, (result.tracks, final), result.samplers, result.correlations, CAPTION)
     return [
-        Section("The order", [Text(answer(study)), orders_table(study), reading]),
-        Section("What it took", [Text(took), cost_table(study.samplers), Text(TIMES)]),
+        Section("The order", [Text(answer(result)), orders_table(result), reading]),
+        Section("What it took", [Text(took), cost_table(result.samplers), Text(TIMES)]),
         Section("Figures", [figure]),
-        Section(f"Parameters of order {best.order}", [parameters_table(study)]),
+        Section(f"Parameters of order {best.order}", [parameters_table(result)]),
     ]
 
 
@@ -79,39 +79,39 @@ def plan_facts(plan: Plan) -> dict[str, str]:
     }
 
 
-def summary(study: ArchStudy) -> list[tuple[str, str]]:
+def summary(result: ArchResult) -> list[tuple[str, str]]:
     """Say what was found in a few words: what each is about, and the words."""
-    best = study.orders[study.best]
+    best = result.orders[result.best]
     found = [("order", f"{best.order}, p = {math.exp(best.log_probability):.3g}")]
-    if study.bic is not None:
-        found += [("BIC", f"{lowest_bic(study)} (package arch)")]
+    if result.bic is not None:
+        found += [("BIC", f"{lowest_bic(result)} (package arch)")]
     return [
         *found,
-        ("read", f"{100 * study.raced.cost.share:.3g}% of what exact Gibbs sampling reads"),
-        ("audit", f"{study.audit.errors} of {study.audit.draws:,} decisions were wrong"),
+        ("read", f"{100 * result.raced.cost.share:.3g}% of what exact Gibbs sampling reads"),
+        ("audit", f"{result.audit.errors} of {result.audit.draws:,} decisions were wrong"),
     ]
 
 
-def answer(study: ArchStudy) -> str:
+def answer(result: ArchResult) -> str:
     """Say which order it is."""
-    best = study.orders[study.best]
+    best = result.orders[result.best]
     probability = math.exp(best.log_probability)
     text = (
         f"Order {best.order} is the most probable, p = {probability:.3g}, if all are equally likely before."
     )
-    if study.bic is None:
+    if result.bic is None:
         return text
-    return f"{text} The BIC of the package `arch` is lowest at order {lowest_bic(study)}."
+    return f"{text} The BIC of the package `arch` is lowest at order {lowest_bic(result)}."
 
 
-def lowest_bic(study: ArchStudy) -> int:
+def lowest_bic(result: ArchResult) -> int:
     """Give the order that the BIC prefers."""
-    return int(min(study.orders, key=lambda one: one.bic).order)
+    return int(min(result.orders, key=lambda one: one.bic).order)
 
 
-def orders_table(study: ArchStudy) -> Table:
+def orders_table(result: ArchResult) -> Table:
     """Lay out the orders."""
-    rows = [order_row(one) for one in study.orders]
+    rows = [order_row(one) for one in result.orders]
     return Table([Column(title) for title in rows[0]], [[*row.values()] for row in rows])
 
 
@@ -142,14 +142,14 @@ def plain(value: float) -> str:
     return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
 
 
-def what_it_took(study: ArchStudy) -> str:
+def what_it_took(result: ArchResult) -> str:
     """Say what was read, how often it was wrong, and whether all ways agree."""
-    audit = study.audit
+    audit = result.audit
     return (
-        f"The raced chain reads {percent(study.raced.cost.share)} of what exact Gibbs sampling reads. "
+        f"The raced chain reads {percent(result.raced.cost.share)} of what exact Gibbs sampling reads. "
         f"Made again exactly: {count(audit.errors)} of {count(audit.draws)} decisions were wrong (95% "
         f"interval {interval(audit.interval)}). Its estimates of log p(q | r) differ from those of "
-        f"importance sampling by {study.apart:.1f} standard errors at most."
+        f"importance sampling by {result.apart:.1f} standard errors at most."
     )
 
 
@@ -184,7 +184,7 @@ def cost_table(samplers: Sequence[Sampled]) -> Table:
     return Table(columns, rows)
 
 
-def parameters_table(study: ArchStudy) -> Table:
+def parameters_table(result: ArchResult) -> Table:
     """Lay out the parameters of the most probable model."""
     columns = [Column("parameter", is_number=False), *map(Column, ("mean", "deviation", "2.5%", "97.5%"))]
-    return Table(columns, [[p.name, *(f"{x:.4f}" for x in p[1:])] for p in study.parameters])
+    return Table(columns, [[p.name, *(f"{x:.4f}" for x in p[1:])] for p in result.parameters])

@@ -65,7 +65,7 @@ class Parameter(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ArchStudy:
+class ArchResult:
     """What is known of the orders.
 
     Attributes
@@ -156,12 +156,12 @@ def check_packages() -> None:
         package(name)
 
 
-def study_orders(
+def choose_order(
     returns: Returns, orders: Sequence[int], plan: Plan, folder: Path, waiting: Waiting = nullcontext
-) -> ArchStudy:
+) -> ArchResult:
     """Fit all orders and run chains over them.
 
-    A study that was stopped goes on where it was: its chains have checkpoints in `folder`.
+    What was stopped goes on where it was: its chains have checkpoints in `folder`.
 
     Parameters
     ----------
@@ -178,9 +178,9 @@ def study_orders(
     """
     with waiting("fitting all orders"):
         fitted = fit_orders(returns, orders, rng=np.random.default_rng(plan.seed))
-    study = run_chains(fitted, plan, checkpoints(folder, plan))
+    result = run_chains(fitted, plan, checkpoints(folder, plan))
     with waiting("fitting all orders by the package arch"):
-        return replace(study, bic=bic_by_package(returns, orders))
+        return replace(result, bic=bic_by_package(returns, orders))
 
 
 def checkpoints(folder: Path, plan: Plan) -> Path:
@@ -188,27 +188,27 @@ def checkpoints(folder: Path, plan: Plan) -> Path:
     return folder / f".arch-{plan.steps}-{plan.chains}-{plan.seed}"
 
 
-def run_chains(fitted: Fitted, plan: Plan, folder: Path, progress: bool = True) -> ArchStudy:
+def run_chains(fitted: Fitted, plan: Plan, folder: Path, progress: bool = True) -> ArchResult:
     """Adapt the weights, run chains with them, and make some of their decisions again."""
     race, runs = Race(delta=plan.delta, first=plan.first), Runs(fitted, plan, folder, progress)
     start = runs.adapted(fitted.kernel(race, adapt_for=plan.adapt)).last[0]._replace(iteration=0)
     raced = runs.sampled(RACED, fitted.kernel(race), start, plan.steps)
     share = min(1.0, plan.audited / (raced.trace.chains * raced.trace.draws))
     audit = raced.trace.audit(share, rng=plan.rng("audit"))
-    return ArchStudy(fitted, plan, start, raced, audit, by_importance(fitted, plan.rng("evidence")))
+    return ArchResult(fitted, plan, start, raced, audit, by_importance(fitted, plan.rng("evidence")))
 
 
-def write_study(folder: Path, study: ArchStudy) -> dict[str, str]:
+def write_result(folder: Path, result: ArchResult) -> dict[str, str]:
     """Write what a page shows, and the chains; return the files and what is in them."""
     tables: dict[str, Sequence[Any]] = {
-        "orders": study.orders,
-        "parameters": study.parameters,
-        "tracks": study.tracks,
-        "correlations": study.correlations,
+        "orders": result.orders,
+        "parameters": result.parameters,
+        "tracks": result.tracks,
+        "correlations": result.correlations,
     }
     files = {
         name: CONTENTS[table] for table, rows in tables.items() for name in write_rows(folder, table, rows)
     }
     with unfinished(folder / TRACE) as path:
-        study.raced.trace.to_arviz().to_netcdf(path)
+        result.raced.trace.to_arviz().to_netcdf(path)
     return {**files, TRACE: "the raced chains, for ArviZ"}

@@ -8,7 +8,7 @@ import pytest
 from gumbelrace.applications import arch_chains
 from gumbelrace.applications.arch import fit_orders
 from gumbelrace.applications.arch_chains import EXACT, RACED, Plan
-from gumbelrace.applications.arch_study import run_chains
+from gumbelrace.applications.arch_result import run_chains
 from gumbelrace.models.arch.data import simulate
 from gumbelrace.models.returns import standardised
 from gumbelrace.paper.arch_exact import with_twin
