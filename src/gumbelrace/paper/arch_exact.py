@@ -69,7 +69,7 @@ class TwinResult(ArchResult):
 
 
 def with_twin(result: ArchResult, steps: int, folder: Path, progress: bool = True) -> TwinResult:
-    """Run the exact twin of the chains of a result, so many steps; it goes on from checkpoints in `folder`."""
+    """Run the exact twin of a result for so many steps; it goes on from checkpoints in `folder`."""
     runs = Runs(result.fitted, result.plan, folder, progress)
     exact = runs.sampled(EXACT, result.fitted.kernel(Exact()), result.start, steps)
     cost = exact.cost._replace(seconds=likelihood_seconds(result.fitted))
