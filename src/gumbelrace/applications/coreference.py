@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,6 +91,19 @@ class Task:
         return {"mentions": digest.hexdigest(), "search": asdict(self.search), "seed": self.seed}
 
 
+class Piece(NamedTuple):
+    """A piece of the work: one search of a block."""
+
+    block: int
+    sampler: str
+    run: int
+
+    @property
+    def key(self) -> str:
+        """Name in the store."""
+        return f"{self.sampler}/{self.run}/{self.block}"
+
+
 class Point(NamedTuple):
     """All blocks after a sweep of one run."""
 
@@ -170,42 +184,24 @@ def resolve(
     finished : callable
         Called with the number of mentions of each block that is done.
     """
-    work: dict[str, Callable[[threading.Event], Any]] = {}
-    sizes, prepared = {}, functools.lru_cache(maxsize=jobs + 1)(partial(prepared_block, task))
-    for b in sorted(range(len(task.rows)), key=lambda b: -len(task.rows[b])):
-        for sampler in task.samplers:
-            for run in range(task.runs):
-                key = key_of(sampler, run, b)
-                work[key], sizes[key] = (
-                    partial(one_block, task, prepared, sampler, run, b),
-                    len(task.rows[b]),
-                )
+    largest_first = sorted(range(len(task.rows)), key=lambda b: -len(task.rows[b]))
+    pieces = [Piece(*one) for one in product(largest_first, task.samplers, range(task.runs))]
+    # A few blocks are kept, as several samplers and runs need them one after the other.
+    block = functools.lru_cache(maxsize=jobs + 1)(lambda b: block_of(task.mentions, task.rows[b]))
+    work = {piece.key: partial(one_block, task, block, piece) for piece in pieces}
+    sizes = {piece.key: len(task.rows[piece.block]) for piece in pieces}
     with stored(folder, task.identity) as store:
         done_in_threads(work, store, jobs, lambda key: finished(sizes[key]))
         return summed_up(task, store)
 
 
-def key_of(sampler: str, run: int, block: int) -> str:
-    """Name a piece of the work."""
-    return f"{sampler}/{run}/{block}"
-
-
-def prepared_block(task: Task, block: int) -> Block:
-    """Gather a block; a few are kept, as several samplers and runs need them one after the other."""
-    return block_of(task.mentions, task.rows[block])
-
-
 def one_block(
-    task: Task,
-    prepared: Callable[[int], Block],
-    sampler: str,
-    run: int,
-    block: int,
-    stop: threading.Event,
+    task: Task, prepared: Callable[[int], Block], piece: Piece, stop: threading.Event
 ) -> Searched:
     """Search a block; the same random numbers for every sampler."""
-    kernel = task.search.kernel(task.factor.pairs(prepared(block)), SAMPLERS[sampler])
-    return searched(kernel, task.search, np.random.default_rng([task.seed, run, block]), stop)
+    kernel = task.search.kernel(task.factor.pairs(prepared(piece.block)), SAMPLERS[piece.sampler])
+    rng = np.random.default_rng([task.seed, piece.run, piece.block])
+    return searched(kernel, task.search, rng, stop)
 
 
 def summed_up(task: Task, store: Store) -> Resolved:
@@ -214,7 +210,7 @@ def summed_up(task: Task, store: Store) -> Resolved:
     clusters = {}
     for sampler in task.samplers:
         for run in range(task.runs):
-            blocks = [Searched(*store.rows[key_of(sampler, run, b)]) for b in range(len(task.rows))]
+            blocks = [Searched(*store.rows[Piece(b, sampler, run).key]) for b in range(len(task.rows))]
             points += run_points(task, sampler, run, blocks)
             if run == 0:
                 clusters[sampler] = together(task, [found.labels[-1] for found in blocks])
@@ -271,7 +267,7 @@ def audited(task: Task, store: Store, sampler: str) -> Checked:
     for b in rng.permutation(len(task.rows)).tolist():
         if choices >= AUDITED:
             break
-        found = Searched(*store.rows[key_of(sampler, 0, b)])
+        found = Searched(*store.rows[Piece(b, sampler, 0).key])
         kernel = search.kernel(task.factor.pairs(block_of(task.mentions, task.rows[b])), SAMPLERS[sampler])
         for sweep in {0, task.search.sweeps - 1}:
             state = Labels(np.array(found.labels[sweep], np.int32), sweep)
