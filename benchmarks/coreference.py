@@ -23,7 +23,7 @@ import numba
 import numpy as np
 
 import gumbelrace as gr
-from gumbelrace.applications.coreference import Resolved, Task, held_out, resolve
+from gumbelrace.applications.coreference import Resolved, Task, resolve
 from gumbelrace.applications.coreference_search import (
     SAMPLERS,
     Search,
@@ -36,7 +36,7 @@ from gumbelrace.experiments.mentions import read_mentions
 from gumbelrace.models.coreference import Block, Factor, Mentions, bcubed, block_of, mentions
 from gumbelrace.models.coreference.features import log_factor
 from gumbelrace.models.coreference.simulate import simulate
-from gumbelrace.paper.coreference import baselines
+from gumbelrace.paper.coreference import baselines, held_out, training_blocks
 
 EXACT, RACED = ("exact", "incremental", "matrix"), ("raced", "memoised")
 LEAST, MOST, LARGE = 100, 3000, 2000
