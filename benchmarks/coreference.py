@@ -30,7 +30,6 @@ from gumbelrace.applications.coreference_search import (
     fitted,
     picked,
     searched,
-    training_blocks,
 )
 from gumbelrace.experiments.mentions import read_mentions
 from gumbelrace.models.coreference import Block, Factor, Mentions, bcubed, block_of, mentions
