@@ -18,11 +18,10 @@ import numba
 import numpy as np
 
 import gumbelrace as gr
-from gumbelrace.experiments.order_audit import audits
-from gumbelrace.experiments.order_evidence import Estimates, by_importance
-from gumbelrace.experiments.orders import Fitted, fit_orders, posterior
+from gumbelrace.applications.arch import Estimates, Fitted, by_importance, fit_orders, posterior
 from gumbelrace.models.arch import rows, simulate
 from gumbelrace.models.returns import returns_from_prices, standardised
+from gumbelrace.paper.arch_exact import audits
 from gumbelrace.tables.prices import read_prices
 
 TURNS, CHAINS = 7, 5
@@ -123,7 +122,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     fitted = fit_orders(read(options.data, options.segment), rng=rng)
     kernels = {name: fitted.kernel(solver) for name, solver in RACES.items()}
-    twin = fitted.kernel(gr.Exact(), exact=True)
+    twin = fitted.kernel(gr.Exact())
     state = fitted.start(twin, rng)
     seconds = timed(fitted, kernels, state)
     chains = {"exact": gr.run(twin, state, exact_steps, np.random.default_rng(1), CHAINS)}

@@ -23,13 +23,18 @@ import numba
 import numpy as np
 
 import gumbelrace as gr
-from gumbelrace.experiments.coreference import SAMPLERS, Search, picked, searched
-from gumbelrace.experiments.coreference_baselines import baselines
-from gumbelrace.experiments.coreference_fit import fitted, training_blocks
-from gumbelrace.experiments.coreference_study import Resolved, Task, held_out, resolve
+from gumbelrace.applications.coreference import Resolved, Task, resolve
+from gumbelrace.applications.coreference_search import (
+    SAMPLERS,
+    Search,
+    fitted,
+    picked,
+    searched,
+)
 from gumbelrace.models.coreference import Block, Factor, Mentions, bcubed, block_of, mentions
 from gumbelrace.models.coreference.features import log_factor
 from gumbelrace.models.coreference.simulate import simulate
+from gumbelrace.paper.coreference import baselines, held_out, training_blocks
 from gumbelrace.tables.mentions import read_mentions
 
 EXACT, RACED = ("exact", "incremental", "matrix"), ("raced", "memoised")

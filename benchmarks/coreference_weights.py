@@ -31,8 +31,16 @@ from time import process_time
 
 import numpy as np
 
-from gumbelrace.experiments.coreference import Search
-from gumbelrace.experiments.coreference_fit import FEW, LARGE, QUICK, SMALL, THOROUGH, clusters, fitted
+from gumbelrace.applications.coreference_search import (
+    FEW,
+    LARGE,
+    QUICK,
+    SMALL,
+    THOROUGH,
+    Search,
+    clusters,
+    fitted,
+)
 from gumbelrace.models.coreference import (
     Block,
     Factor,

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import gumbelrace as gr
-from gumbelrace.experiments.one_race import DELTA, example_race, example_rewards
+from gumbelrace.applications.demo import DELTA, example_race, example_rewards
 from gumbelrace.report.colours import STAND_IN
-from gumbelrace.report.race import draw_race
+from gumbelrace.report.demo import draw_race
 from gumbelrace.report.svg import Size, standalone_svg
 
 SIZE = Size(880, 380)

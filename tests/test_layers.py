@@ -41,11 +41,12 @@ LAYERS = {
     "models": 6.5,  # read by the layers above; itself reads only HIGHEST_FOR_MODELS and below
     "tables": 6.8,
     "integrations": 7,
-    "experiments": 8,
-    "cli": 9,
+    "experiments": 7.5,
+    "applications": 8,
     "report": 9,
-    "demo": 9,
-    "__main__": 9,
+    "paper": 9.5,  # read by its commands only: OF_THE_PAPER
+    "cli": 10,
+    "__main__": 11,
 }
 HIGHEST_FOR_MODELS = 1
 
@@ -56,10 +57,11 @@ WITHIN_LAYER = {
     "optional": {"errors"},
     "population": {"shuffle"},
     "audit": {"sample"},
-    "cli": {"demo", "report"},
-    "demo": {"report"},
-    "__main__": {"cli", "demo", "report"},
 }
+
+# The commands, files of cli: none imports another. Those of the paper alone may import it.
+COMMANDS = {"arch", "best", "coreference", "demo", "reproduce", "sample"}
+OF_THE_PAPER = {"cli/reproduce.py", "cli/reproduce_arch.py", "cli/reproduce_coreference.py"}
 
 FIRST_OPTIONAL_LAYER = 7
 CORE = {"numpy", "scipy", "numba", "llvmlite"} | sys.stdlib_module_names
@@ -101,6 +103,13 @@ def test_source_keeps_the_rules(name: str) -> None:
         ("best.py", "from . import Exact", "package root"),
         ("best.py", "from . import Exact, Race, walk", "package root"),
         ("errors.py", "from gumbelrace.jit import kernel", "imports jit"),
+        ("report/arch.py", "from gumbelrace.paper import claims", "imports paper"),
+        ("applications/arch.py", "from gumbelrace.report import page", "imports report"),
+        ("cli/arch.py", "from gumbelrace.paper.claims import claims_table", "imports paper"),
+        ("__main__.py", "from gumbelrace.paper import claims", "imports paper"),
+        ("cli/reproduce_arch.py", "from gumbelrace.cli.arch import arch", "another command"),
+        ("cli/best.py", "from gumbelrace.cli import sample", "another command"),
+        ("cli/best.py", "from .sample import sample", "another command"),
         ("best.py", "from .nowhere import x", "add nowhere to LAYERS"),
         ("new.py", "", "add new to LAYERS"),
         ("new/part.py", "", "add new to LAYERS"),
@@ -133,8 +142,12 @@ def test_checker_finds_a_violation(name: str, source: str, complaint: str) -> No
         ("population/table.py", "from gumbelrace.shuffle import blocks"),
         ("audit.py", "from gumbelrace.sample import sample"),
         ("models/arch.py", "from gumbelrace.population import compiled\nfrom .base import Model"),
-        ("experiments/toy.py", "from gumbelrace.models import synthetic"),
-        ("__main__.py", "from gumbelrace.demo import main"),
+        ("applications/toy.py", "from gumbelrace.models import synthetic"),
+        ("paper/toy.py", "from gumbelrace.report import page\nfrom .claims import claims_table"),
+        ("cli/reproduce_arch.py", "from gumbelrace.paper import claims"),
+        ("cli/app.py", "from gumbelrace.cli import best, reproduce"),
+        ("cli/best.py", "from gumbelrace.cli import options"),
+        ("__main__.py", "from gumbelrace.cli.main import main"),
         ("walk.py", "import math\nimport numpy as np\nfrom scipy.special import ndtr"),
         ("chain.py", "def to_arviz():\n    import arviz_base"),
         ("chain.py", "if TYPE_CHECKING:\n    from xarray import DataTree"),
@@ -184,7 +197,7 @@ def violations(name: str, source: str) -> list[str]:
     if unit not in LAYERS and unit != "__init__":
         return [f"{name}: add {unit} to LAYERS in tests/test_layers.py"]
     tree = ast.parse(source)
-    found = [*layer_violations(name, unit, tree), *unsafe_calls(tree)]
+    found = [*layer_violations(name, unit, tree), *command_violations(name, tree), *unsafe_calls(tree)]
     found += [(line, f"imports {m}") for line, m in imports(name, tree) if top(m) in UNSAFE_MODULES]
     if LAYERS.get(unit, 0) < FIRST_OPTIONAL_LAYER:
         found += optional_imports(name, tree)
@@ -203,8 +216,25 @@ def layer_violations(name: str, unit: str, tree: ast.Module) -> Iterator[tuple[i
             )
         elif target not in LAYERS:
             yield line, f"imports an unknown module: add {target} to LAYERS in tests/test_layers.py"
-        elif not may_import(unit, target):
+        elif not may_import(unit, target) or is_hidden(name, target):
             yield line, f"{unit} (layer {LAYERS[unit]}) imports {target} (layer {LAYERS[target]})"
+
+
+def is_hidden(name: str, target: str) -> bool:
+    """Say whether this is the paper's part, and a file that is neither of it nor one of its commands."""
+    return target == "paper" and not name.startswith("paper/") and name not in OF_THE_PAPER
+
+
+def command_violations(name: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Say where a command imports another."""
+    folder, _, file = name.removesuffix(".py").rpartition("/")
+    if folder != "cli" or file.partition("_")[0] not in COMMANDS:
+        return
+    others = {f"{PACKAGE}.cli.{other}" for other in COMMANDS - {file}}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for module in sorted(imported(name, ast.unparse(node)) & others):
+                yield node.lineno, f"imports another command, {module}"
 
 
 def may_import(unit: str, target: str) -> bool:

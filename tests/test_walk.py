@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import bdtr, bdtrc, ndtr, ndtri, owens_t
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.experiments.bounds import printed_levels
+from gumbelrace.paper.bounds import paper_levels
 from gumbelrace.walk import b_normal, crossing_probability
 
 FALSE_ALARM = 1e-4
@@ -60,7 +60,7 @@ def is_binomial(count, draws, p):
 
 def test_two_sided_reading_is_the_printed_table():
     """Claim: two-sided B is the paper's table within 0.003. Oracle: its 210 entries up to 0.37."""
-    deltas, fractions, printed = printed_levels()
+    deltas, fractions, printed = paper_levels()
     assert printed.shape == (39, 6)
     kept = deltas <= 0.37
     computed = computed_table(deltas[kept], fractions, two_sided=True)
@@ -69,7 +69,7 @@ def test_two_sided_reading_is_the_printed_table():
 
 def test_one_sided_reading_is_not_the_printed_table():
     """Negative control: one-sided B misses every entry from 0.13 to 0.37 by more than 0.003."""
-    deltas, fractions, printed = printed_levels()
+    deltas, fractions, printed = paper_levels()
     kept = (deltas >= 0.13) & (deltas <= 0.37)
     computed = computed_table(deltas[kept], fractions, two_sided=False)
     assert np.min(computed - printed[kept]) > 0.003
@@ -77,7 +77,7 @@ def test_one_sided_reading_is_not_the_printed_table():
 
 def test_readings_agree_for_small_delta():
     """Claim: up to delta = 0.05 one-sided B exceeds two-sided B by less than 0.004."""
-    deltas, fractions, _ = printed_levels()
+    deltas, fractions, _ = paper_levels()
     small = deltas[deltas <= 0.05]
     excess = computed_table(small, fractions, False) - computed_table(small, fractions, True)
     assert np.all(excess > -1e-9)

@@ -6,8 +6,8 @@ from functools import partial
 import numpy as np
 import pytest
 
+from gumbelrace.applications.arch_chains import Plan
 from gumbelrace.cli import arch, reproduce_arch
-from gumbelrace.experiments.order_chains import Plan
 
 SMALL = ("--orders", "1,3", "--steps", 400, "--chains", 2)
 ORDERS, WHICH = "orders.csv", ("order", "visits", "log_probability")
@@ -96,9 +96,9 @@ def test_a_killed_run_goes_on_to_the_same_result(run, killed, tmp_path):
 
 
 def test_reproduce_shows_the_papers_setting_and_ours(run, tmp_path, monkeypatch):
-    short = Plan(steps=400, exact_steps=400, chains=2, first=50, adapt=100, audited=10)
+    short = Plan(steps=400, chains=2, first=50, adapt=100, audited=10)
     monkeypatch.setattr(reproduce_arch, "QUICK", short)
-    monkeypatch.setattr(reproduce_arch, "QUICK_PRINTED", short)
+    monkeypatch.setattr(reproduce_arch, "QUICK_PAPER", short)
     monkeypatch.setattr(reproduce_arch, "ORDERS", (1, 3))
     prices(tmp_path / "prices.csv")
     result = run("reproduce", "arch", "--data", "prices.csv", "--quick", "--out", "results")

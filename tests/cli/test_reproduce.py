@@ -5,10 +5,10 @@ from functools import partial
 
 import pytest
 
+from gumbelrace.applications.store import Store
 from gumbelrace.cli import reproduce
-from gumbelrace.experiments import whole
-from gumbelrace.experiments.store import Store
-from gumbelrace.experiments.study import Settings
+from gumbelrace.paper import synthetic
+from gumbelrace.paper.synthetic_study import Settings
 
 DRAWS = 10
 DATA = ["b_normal", "bounds", "broken", "claims", "records"]
@@ -37,7 +37,7 @@ def test_synthetic_writes_a_page_and_the_data(run, small, tmp_path, monkeypatch)
     assert "results/new/synthetic.html" in result.stdout
 
     before = (folder / "records.csv").read_bytes()
-    again = "gumbelrace.experiments.study.measured"
+    again = "gumbelrace.paper.synthetic_study.measured"
     monkeypatch.setattr(again, lambda *words: pytest.fail("what is finished is run again"))
     assert run("reproduce", "synthetic", "--out", "results/new", "--quick").exit_code == 0
     assert (folder / "records.csv").read_bytes() == before
@@ -90,4 +90,4 @@ def test_demo_says_early_that_it_cannot_write(fails):
 
 
 def test_data_names_are_explained():
-    assert sorted(whole.CONTENTS) == DATA
+    assert sorted(synthetic.CONTENTS) == DATA

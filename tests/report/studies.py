@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from gumbelrace.demo import Row
+from gumbelrace.applications.demo import Row
 from gumbelrace.experiments.records import (
     BoundPoint,
     Broken,

@@ -7,10 +7,10 @@ import pytest
 from tests.report.sight import contrast
 from tests.report.studies import race, rows, study
 
+from gumbelrace.paper.synthetic import synthetic_page
 from gumbelrace.report.colours import DARK, LIGHT
 from gumbelrace.report.demo import demo_page
 from gumbelrace.report.page import write_page
-from gumbelrace.report.synthetic import synthetic_page
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium")

@@ -8,6 +8,7 @@ import pytest
 from tests.report.studies import race, rows, study
 
 from gumbelrace.errors import InvalidArgument, MissingPackage
+from gumbelrace.paper.synthetic import synthetic_page
 from gumbelrace.report.demo import demo_page
 from gumbelrace.report.page import (
     Code,
@@ -25,7 +26,6 @@ from gumbelrace.report.page import (
     write_page,
 )
 from gumbelrace.report.svg import Size, inline_svg
-from gumbelrace.report.synthetic import synthetic_page
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 

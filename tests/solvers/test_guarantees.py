@@ -18,7 +18,7 @@ from tests.rewards import HAIR, SHAPES, factors, make, make_separate, separate
 
 import gumbelrace as gr
 from gumbelrace.bounds.base import Coefficients
-from gumbelrace.experiments.synthetic import AsPrinted
+from gumbelrace.paper.synthetic_problem import PaperTable
 
 FALSE_ALARM = 1e-4
 # Draws that are decided early, and draws that hurt.
@@ -168,7 +168,7 @@ def errors_of_short_looks(bound, delta, first, arms, variance):
     """Count errors in 6,000 ties of normal rewards where no early scan rescues a race; seed 13."""
     rng = np.random.default_rng(13)
     rewards, race = make("normal", rng, 5000, arms, 0.1), gr.Race(bound, delta, first, variance)
-    return errors_on_ties(race, AsPrinted(rewards), rewards.sum(axis=0), 6000, rng)
+    return errors_on_ties(race, PaperTable(rewards), rewards.sum(axis=0), 6000, rng)
 
 
 @variances

@@ -1,41 +1,27 @@
 """``gumbelrace arch``: the order of an ARCH model of a series of prices."""
 
-from collections.abc import Sequence
-from dataclasses import replace
-from datetime import date
-from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import numpy as np
 import typer
 
-from gumbelrace.atomic import unfinished
-from gumbelrace.chain.export import package
+from gumbelrace.applications.arch import ORDERS
+from gumbelrace.applications.arch_chains import Plan
+from gumbelrace.applications.arch_result import check_packages, choose_order, write_result
 from gumbelrace.cli.options import Folder, Seed
 from gumbelrace.cli.progress import waiting
 from gumbelrace.cli.returns import AtNight, Price, Segment, Time, described, returns_of, simulated_returns
-from gumbelrace.cli.text import paragraphs, percent
+from gumbelrace.cli.text import paragraphs
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.experiments.order_chains import Plan
-from gumbelrace.experiments.order_evidence import bic_by_package
-from gumbelrace.experiments.order_study import OrderStudy, run_study
-from gumbelrace.experiments.orders import ORDERS, fit_orders
-from gumbelrace.models.returns import Overnight, Returns
-from gumbelrace.report.orders import orders_page
+from gumbelrace.models.returns import Overnight
+from gumbelrace.report.arch import arch_page, plan_facts, summary
 from gumbelrace.report.page import write_page
 from gumbelrace.solvers.base import checked_delta
-from gumbelrace.tables.writing import make_folder, write_rows
+from gumbelrace.tables.writing import make_folder
 
 # Steps whose decisions are made again exactly, at most: none wrong of so many is a rate below 0.0025.
 AUDITED = 1500
-PAGE, TRACE = "arch.html", "trace.nc"
-CONTENTS = {
-    "orders": "log p(q | r) of each order, with its error",
-    "parameters": "parameters of the most probable order",
-    "tracks": "estimates of log p(q | r) over time",
-    "correlations": "autocorrelation of the order",
-}
+PAGE = "arch.html"
 
 
 def arch(
@@ -86,8 +72,7 @@ def arch(
     """
     checked_delta(delta)
     check_packages()
-    tenth = max(100, steps // 10)
-    plan = Plan(steps, tenth, chains, delta, seed=seed, audited=min(tenth, AUDITED))
+    plan = Plan(steps, chains, delta, seed=seed, audited=min(max(100, steps // 10), AUDITED))
     wanted = numbers(orders)
     if (file is None) == (simulated is None):
         raise InvalidArgument("give a file of prices, or --simulate N, and not both")
@@ -96,27 +81,12 @@ def arch(
     else:
         returns = returns_of(Path(str(file)), price, time, segment, overnight)
     folder = make_folder(out)
-    study = studied(returns, wanted, plan, folder)
+    result = choose_order(returns, wanted, plan, folder, waiting)
     with waiting("making the page"):
-        files = write_data(folder, study)
-        facts = described(returns, study.fitted.data.size) | of_plan(plan)
-        write_page(folder / PAGE, orders_page(study, returns.values.tolist(), facts, files))
-    print(told(study, folder / PAGE))
-
-
-def check_packages() -> None:
-    """Say now, not after the chains, what is not installed."""
-    for name in ("arviz_base", "arviz_stats"):
-        package(name)
-
-
-def studied(returns: Returns, orders: Sequence[int], plan: Plan, folder: Path) -> OrderStudy:
-    """Fit all orders and run the chains."""
-    with waiting("fitting all orders"):
-        fitted = fit_orders(returns, orders, rng=np.random.default_rng(plan.seed))
-    study = run_study(fitted, plan, folder / f".arch-{plan.steps}-{plan.chains}-{plan.seed}")
-    with waiting("fitting all orders by the package arch"):
-        return replace(study, bic=bic_by_package(returns, orders))
+        files = write_result(folder, result)
+        facts = described(returns, result.fitted.data.size) | plan_facts(plan)
+        write_page(folder / PAGE, arch_page(result, returns.values.tolist(), facts, files))
+    print(paragraphs([*summary(result), ("page", str(folder / PAGE))]))
 
 
 def numbers(orders: str) -> list[int]:
@@ -125,46 +95,3 @@ def numbers(orders: str) -> list[int]:
         return sorted({int(word) for word in orders.split(",")})
     except ValueError as error:
         raise InvalidArgument(f"--orders is {orders!r}; give whole numbers, such as 5,10,15") from error
-
-
-def of_plan(plan: Plan) -> dict[str, str]:
-    """Say how it was run."""
-    return {
-        "Chains": f"{plan.chains} of {plan.steps:,} steps",
-        "δ of a decision": f"{plan.delta:g}",
-        "Seed": str(plan.seed),
-        "gumbelrace": f"{version('gumbelrace')}, {date.today().isoformat()}",
-    }
-
-
-def write_data(folder: Path, study: OrderStudy) -> dict[str, str]:
-    """Write what the page shows, and the chains; return the files and what is in them."""
-    tables: dict[str, Sequence[Any]] = {
-        "orders": study.orders,
-        "parameters": study.parameters,
-        "tracks": study.tracks,
-        "correlations": study.correlations,
-    }
-    files = {
-        name: CONTENTS[table] for table, rows in tables.items() for name in write_rows(folder, table, rows)
-    }
-    with unfinished(folder / TRACE) as path:
-        study.raced.trace.to_arviz().to_netcdf(path)
-    return {**files, TRACE: "the raced chains, for ArviZ"}
-
-
-def told(study: OrderStudy, page: Path) -> str:
-    """Say what was found and where it is."""
-    best, cost, audits = study.orders[study.best], study.raced.cost, study.audits
-    found = [("order", f"{best.order}, p = {np.exp(best.log_probability):.3g}")]
-    if study.bic is not None:
-        found += [("BIC", f"{study.orders[int(np.argmin(study.bic))].order} (package arch)")]
-    wrong = sum(check.errors for check in audits), sum(check.decisions for check in audits)
-    return paragraphs(
-        [
-            *found,
-            ("read", f"{percent(cost.share)} of what exact Gibbs sampling reads"),
-            ("audit", f"{wrong[0]} of {wrong[1]:,} decisions were wrong"),
-            ("page", str(page)),
-        ]
-    )

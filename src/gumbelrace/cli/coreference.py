@@ -1,57 +1,50 @@
 """``gumbelrace coreference``: clusters of mentions of authors, and weights fitted to labelled ones."""
 
-from collections.abc import Sequence
-from datetime import date
-from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 import typer
+from typer.core import TyperGroup
 
-from gumbelrace.cli.default_command import WithDefault
-from gumbelrace.cli.options import Delta, Folder, Jobs, Seed, processors
-from gumbelrace.cli.progress import progress, waiting
-from gumbelrace.cli.text import paragraphs, percent
+from gumbelrace.applications.coreference import Task, resolve, simulated_mentions, write_resolved
+from gumbelrace.applications.coreference_search import SAMPLERS, Search, fitted, picked
+from gumbelrace.cli.options import Complete, Delta, Fields, Folder, Jobs, Seed, fields, processors
+from gumbelrace.cli.progress import counting, waiting
+from gumbelrace.cli.text import paragraphs
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.experiments.coreference import SAMPLERS, Search, picked
-from gumbelrace.experiments.coreference_fit import fitted
-from gumbelrace.experiments.coreference_study import Resolved, Task, resolve
 from gumbelrace.models.coreference.block import block_of, blocks
 from gumbelrace.models.coreference.factor import Factor
 from gumbelrace.models.coreference.mentions import MISSING, Mentions, mentions
 from gumbelrace.models.coreference.simulate import simulate
-from gumbelrace.report.coreference import coreference_page
+from gumbelrace.report.coreference import coreference_page, summary, task_facts
 from gumbelrace.report.page import write_page
 from gumbelrace.solvers.base import checked_delta
-from gumbelrace.tables.mentions import ReadMentions, read_mentions
-from gumbelrace.tables.writing import make_folder, write_rows
+from gumbelrace.tables.mentions import read_mentions
+from gumbelrace.tables.writing import make_folder
 
 PAGE, AUTO = "coreference.html", "auto"
+# The command that needs no name.
+RESOLVE = "resolve"
 SWEEPS, STARTS = Search.sweeps, Search.starts
-CONTENTS = {"clusters": "the cluster of each mention", "sweeps": "what each sweep reached and took"}
 COMPARED = ("raced", "matrix")
 # Simulated mentions to which the factor for others is fitted.
 FITTED = 3000
 
+
+class WithDefault(TyperGroup):
+    """Takes words that begin with no command's name for those of the command `RESOLVE`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the name in front where it is missing."""
+        known = args and (args[0] in self.commands or args[0] in ctx.help_option_names)
+        return super().parse_args(ctx, args if known else [RESOLVE, *args])
+
+
 app = typer.Typer(cls=WithDefault, help="Put mentions of authors into clusters, one for each person.")
 
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--column",
-        metavar="FIELD=NAME",
-        help="Read FIELD (author, coauthors, label, ...) from the column NAME; may be repeated.",
-        show_default=False,
-    ),
-]
-Complete = Annotated[
-    bool,
-    typer.Option("--complete", help="All mentions of the labelled persons have labels."),
-]
 
-
-@app.command("resolve")
+@app.command(RESOLVE)
 def resolve_file(
     file: Annotated[
         Path | None,
@@ -66,7 +59,7 @@ def resolve_file(
             "--simulate", min=10, metavar="N", help="Use N simulated mentions.", show_default=False
         ),
     ] = None,
-    column: Columns = None,
+    column: Fields = None,
     weights: Annotated[
         Path | None,
         typer.Option(
@@ -113,7 +106,10 @@ def resolve_file(
     checked_delta(delta)
     check_sampler(sampler)
     loaded = None if weights is None else Factor.load(weights)
-    given = taken(file, simulated, column, seed)
+    if (file is None) == (simulated is None):
+        raise InvalidArgument("give a file of mentions, or --simulate N, and not both")
+    with waiting("reading mentions"):
+        given = read_mentions(file, fields(column)) if file else simulated_mentions(simulated or 0, seed)
     factor = loaded or (Factor.default() if simulated is None else factor_of_simulations(seed))
     search = Search(sweeps, max(1, 3 * sweeps // 10), delta=delta, starts=starts)
     first = named(sampler, given.mentions, factor, search)
@@ -121,11 +117,13 @@ def resolve_file(
     samplers = [first, *(name for name in others if name != first)]
     task = Task(given.mentions, factor, search, samplers, runs, seed, complete)
     folder = make_folder(out)
-    resolved = shown(task, folder / f".coreference-{starts}-{sweeps}-{seed}", jobs or processors())
+    place = folder / f".coreference-{starts}-{sweeps}-{seed}"
+    with counting("clustering", task.work) as finished:
+        resolved = resolve(task, place, jobs or processors(), finished)
     with waiting("making the page"):
-        files = write_data(folder, resolved, given.ids)
-        write_page(folder / PAGE, coreference_page(resolved, facts(task), files))
-    print(told(resolved, folder))
+        files = write_resolved(folder, resolved, given.ids)
+        write_page(folder / PAGE, coreference_page(resolved, task_facts(task), files))
+    print(paragraphs([*summary(resolved), ("page", str(folder / PAGE))]))
 
 
 @app.command("fit")
@@ -136,7 +134,7 @@ def fit_file(
     weights: Annotated[Path, typer.Option(metavar="FILE", help="Write the weights here, as JSON.")] = Path(
         "weights.json"
     ),
-    column: Columns = None,
+    column: Fields = None,
     complete: Complete = False,
     seed: Seed = 0,
 ) -> None:
@@ -151,7 +149,7 @@ def fit_file(
 
     `gumbelrace coreference mentions.csv --weights weights.json`
     """
-    found = read_mentions(file, mapped(column)).mentions
+    found = read_mentions(file, fields(column)).mentions
     if not (found.label != MISSING).any():
         raise InvalidArgument(f"{file} has no labels; name their column with --column label=NAME")
     with waiting("fitting"):
@@ -183,92 +181,8 @@ def named(sampler: str, found: Mentions, factor: Factor, search: Search) -> str:
     return picked(factor.pairs(block_of(found, largest)), search)
 
 
-def mapped(column: Sequence[str] | None) -> dict[str, str]:
-    """Take apart FIELD=NAME."""
-    pairs = [text.partition("=") for text in column or ()]
-    for field, sign, _ in pairs:
-        if not (field and sign):
-            raise InvalidArgument(f"--column is {field!r}; give FIELD=NAME, such as author=inventor")
-    return {field: name for field, _, name in pairs}
-
-
-def taken(
-    file: Path | None, simulated: int | None, column: Sequence[str] | None, seed: int
-) -> ReadMentions:
-    """Read mentions, or simulate them."""
-    if (file is None) == (simulated is None):
-        raise InvalidArgument("give a file of mentions, or --simulate N, and not both")
-    if file is not None:
-        with waiting("reading mentions"):
-            return read_mentions(file, mapped(column))
-    columns = simulate(int(simulated or 0), np.random.default_rng([seed, 20]))
-    return ReadMentions([str(row) for row in range(len(columns["author"]))], mentions(columns))
-
-
 def factor_of_simulations(seed: int) -> Factor:
     """Fit the factor to other simulated mentions: the library's is for real ones."""
     with waiting("fitting the factor"):
         found = mentions(simulate(FITTED, np.random.default_rng([seed, 21])))
         return fitted(blocks(found), np.random.default_rng(seed), complete=True, jobs=processors())[0]
-
-
-def shown(task: Task, place: Path, jobs: int) -> Resolved:
-    """Search all blocks, and show how far it is."""
-    done, total = 0, sum(map(len, task.rows)) * task.runs * len(task.samplers)
-    with progress("clustering", total) as advance:
-
-        def finished(count: int) -> None:
-            nonlocal done
-            done += count
-            advance(done)
-
-        return resolve(task, place, jobs, finished)
-
-
-class Assigned(NamedTuple):
-    """A row of clusters.csv."""
-
-    mention_id: str
-    block: str
-    cluster: int
-
-
-def write_data(folder: Path, resolved: Resolved, ids: Sequence[str]) -> dict[str, str]:
-    """Write the clusters and what the page shows; return the files and what is in them."""
-    found = resolved.task.mentions
-    clusters = resolved.clusters[resolved.task.samplers[0]].tolist()
-    names = [found.block_names[number] for number in found.block.tolist()]
-    rows = [Assigned(*row) for row in zip(ids, names, clusters, strict=True)]
-    tables: dict[str, Sequence[Any]] = {"clusters": rows, "sweeps": resolved.points}
-    return {
-        name: CONTENTS[table] for table, kept in tables.items() for name in write_rows(folder, table, kept)
-    }
-
-
-def facts(task: Task) -> dict[str, str]:
-    """Say what was run."""
-    sizes = [len(rows) for rows in task.rows]
-    return {
-        "Mentions": f"{sum(sizes):,} in {len(sizes):,} blocks, the largest of {max(sizes):,}",
-        "Labelled": f"{np.sum(task.mentions.label != MISSING):,}",
-        "Sweeps": f"{task.search.sweeps}, the last {task.search.cold} at temperature 0",
-        "Starts": f"{task.search.starts}, of which the most probable clusters are kept",
-        "Runs": str(task.runs),
-        "δ of a choice": f"{task.search.delta:g}",
-        "Seed": str(task.seed),
-        "gumbelrace": f"{version('gumbelrace')}, {date.today().isoformat()}",
-    }
-
-
-def told(resolved: Resolved, folder: Path) -> str:
-    """Say what was found and where it is."""
-    task = resolved.task
-    last = resolved.last(task.samplers[0])[0]
-    searched = sum(map(len, task.rows))
-    parts = [("clusters", f"{last.clusters:,} of {searched:,} mentions ({task.samplers[0]})")]
-    if last.f1 is not None:
-        parts.append(("B³", f"F1 {last.f1:.4f}, precision {last.precision:.4f}, recall {last.recall:.4f}"))
-    parts.append(("evaluated", f"{percent(last.evaluations / max(last.exact, 1))} of exact sweeps"))
-    for audit in resolved.audits:
-        parts.append(("audit", f"{audit.errors} of {audit.choices:,} choices were wrong ({audit.sampler})"))
-    return paragraphs([*parts, ("page", str(folder / PAGE))])

@@ -5,8 +5,20 @@ from typing import Annotated
 
 import typer
 
-from gumbelrace.demo import main
+from gumbelrace.applications.demo import SCALE, Row, example_race, problem, rows
+from gumbelrace.report.demo import demo_page
+from gumbelrace.report.page import write_page
 from gumbelrace.tables.writing import check_output
+
+INTRODUCTION = """\
+Draws from p(x) over {arms} states, each the product of {size:,} factors (σ={scale:g}).
+The first run compiles the solvers (up to a minute); later runs use the cache.
+"""
+EXPLANATION = """
+read: share of the factors read by a draw; errors: draws unlike the exact ones;
+speed-up: over an exact scan, in turns with it; error bound: proved or assumed."""
+COLUMNS = "{:<17}{:>9}{:>16}{:>13}{:>11}  {:<12}"
+HEADER = COLUMNS.format("solver", "read", "errors", "µs a draw", "speed-up", "error bound").rstrip()
 
 
 def demo(
@@ -18,4 +30,41 @@ def demo(
     nothing and needs no network.
     """
     check_output(out)
-    main(out)
+    show(out)
+
+
+def show(out: Path, size: int = 200_000, arms: int = 10, draws: int = 2000) -> None:
+    """Print a table of all solvers on a built-in problem, and write a page that shows it.
+
+    Parameters
+    ----------
+    out : Path
+        The page.
+    size, arms : int
+        Number of rows N and of arms D.
+    draws : int
+        Draws of the fast solvers; slow ones get fewer.
+    """
+    print(INTRODUCTION.format(arms=arms, size=size, scale=SCALE))
+    print(f"{HEADER}\n{'-' * len(HEADER)}", flush=True)
+    found = []
+    for row in rows(problem(size, arms), draws):
+        print(line(row), flush=True)
+        found.append(row)
+    print(EXPLANATION)
+    facts = {"States": str(arms), "Factors of each": f"{size:,}", "Standard deviation σ": f"{SCALE:g}"}
+    write_page(out, demo_page(found, example_race(), facts))
+    print(f"\nThe same with a race to watch: {out}")
+
+
+def line(row: Row) -> str:
+    """Lay out a row of the table."""
+    ground = "proved" if row.promise.proved else "assumed"
+    return COLUMNS.format(
+        row.solver,
+        f"{row.read:.2%}",
+        f"{row.errors} of {row.draws}",
+        f"{1e6 * row.seconds:,.1f}",
+        f"{row.speed_up:.3g}x",
+        "exact" if row.promise.delta == 0.0 else f"{row.promise.delta:g} {ground}",
+    ).rstrip()

@@ -2,10 +2,13 @@
 
 import csv
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from gumbelrace.errors import InvalidArgument
 
 Table = Annotated[
     Path,
@@ -45,6 +48,20 @@ Jobs = Annotated[
     typer.Option(min=1, metavar="N", help="Threads; default: as many as processors.", show_default=False),
 ]
 
+Fields = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="FIELD=NAME",
+        help="Read FIELD (author, coauthors, label, ...) from the column NAME; may be repeated.",
+        show_default=False,
+    ),
+]
+Complete = Annotated[
+    bool,
+    typer.Option("--complete", help="All mentions of the labelled persons have labels."),
+]
+
 
 def split_names(columns: str | None) -> list[str] | None:
     """Take names apart that have commas in between."""
@@ -54,3 +71,12 @@ def split_names(columns: str | None) -> list[str] | None:
 def processors() -> int:
     """Count the processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def fields(column: Sequence[str] | None) -> dict[str, str]:
+    """Take apart FIELD=NAME."""
+    pairs = [text.partition("=") for text in column or ()]
+    for field, sign, _ in pairs:
+        if not (field and sign):
+            raise InvalidArgument(f"--column is {field!r}; give FIELD=NAME, such as author=inventor")
+    return {field: name for field, _, name in pairs}

@@ -28,6 +28,20 @@ def progress(doing: str, total: float) -> Iterator[Advance]:
 
 
 @contextmanager
+def counting(doing: str, total: float) -> Iterator[Advance]:
+    """Show how far the work is; call what is lent with how much more of `total` is done."""
+    done = 0.0
+    with progress(doing, total) as advance:
+
+        def more(amount: float) -> None:
+            nonlocal done
+            done += amount
+            advance(done)
+
+        yield more
+
+
+@contextmanager
 def waiting(doing: str) -> Iterator[None]:
     """Show that work of unknown length goes on."""
     console = Console(stderr=True)

@@ -9,19 +9,19 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from gumbelrace.applications.store import stored
 from gumbelrace.cli.options import Jobs, Seed, processors
-from gumbelrace.cli.progress import progress, waiting
+from gumbelrace.cli.progress import counting, waiting
 from gumbelrace.cli.reproduce_arch import arch
 from gumbelrace.cli.reproduce_coreference import coreference
 from gumbelrace.cli.text import paragraphs
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.experiments.bounds import compared_levels
-from gumbelrace.experiments.records import Level, Record, SyntheticStudy
-from gumbelrace.experiments.store import stored
-from gumbelrace.experiments.study import Point, Settings, expected_cost, run
-from gumbelrace.experiments.whole import whole_study, write_data
+from gumbelrace.experiments.records import Level, Record
+from gumbelrace.paper.bounds import compared_levels
+from gumbelrace.paper.claims import claims_summary
+from gumbelrace.paper.synthetic import study_record, synthetic_page, write_data
+from gumbelrace.paper.synthetic_study import Settings, expected_cost, run
 from gumbelrace.report.page import write_page
-from gumbelrace.report.synthetic import synthetic_page
 from gumbelrace.tables.writing import make_folder
 
 QUICK, USUAL, FULL = 50, 2000, 10_000
@@ -67,9 +67,10 @@ def synthetic(
     folder = make_folder(out)
     records = recorded(settings, folder, jobs or processors())
     with waiting("making the page"):
-        study = write_data(folder, whole_study(settings, records))
+        study = write_data(folder, study_record(settings, records))
         write_page(folder / PAGE, synthetic_page(study))
-    print(told(study, folder))
+    files = ", ".join(file.name for file in study.files)
+    print(paragraphs([*claims_summary(study.claims), ("page", str(folder / PAGE)), ("data", files)]))
 
 
 def draws_of(quick: bool, full: bool) -> int:
@@ -81,26 +82,10 @@ def draws_of(quick: bool, full: bool) -> int:
 
 def recorded(settings: Settings, folder: Path, jobs: int) -> list[Record]:
     """Run the study, or what is left of it, and show how far it is."""
-    done, total = 0.0, sum(map(expected_cost, settings.points))
+    total = sum(map(expected_cost, settings.points))
     place = folder / f".synthetic-{settings.draws}-{settings.seed}"
-    with stored(place, settings.identity) as store, progress("drawing", total) as advance:
-
-        def finished(point: Point) -> None:
-            nonlocal done
-            done += expected_cost(point)
-            advance(done)
-
-        return run(settings, store, jobs, finished)
-
-
-def told(study: SyntheticStudy, folder: Path) -> str:
-    """Say what was found and where it is."""
-    held = sum(claim.held is True for claim in study.claims)
-    differ = [claim.paper for claim in study.claims if claim.held is False]
-    parts = [("claims", f"{held} of {len(study.claims)} held")]
-    parts += [("differs", claim) for claim in differ]
-    parts += [("page", str(folder / PAGE)), ("data", ", ".join(file.name for file in study.files))]
-    return paragraphs(parts)
+    with stored(place, settings.identity) as store, counting("drawing", total) as more:
+        return run(settings, store, jobs, lambda point: more(expected_cost(point)))
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""``gumbelrace reproduce arch``: the ARCH experiment as the paper prints it, and in our setting."""
+"""``gumbelrace reproduce arch``: the ARCH experiment in the paper's setting, and in ours."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,26 +8,31 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from gumbelrace.cli.arch import check_packages, of_plan, studied, told, write_data
+from gumbelrace.applications.arch import ORDERS, Estimates
+from gumbelrace.applications.arch_chains import Plan
+from gumbelrace.applications.arch_result import check_packages, checkpoints, choose_order, write_result
 from gumbelrace.cli.options import Folder, Seed
 from gumbelrace.cli.progress import waiting
 from gumbelrace.cli.returns import AtNight, Price, Segment, Time, described, returns_of, simulated_returns
 from gumbelrace.cli.text import paragraphs
-from gumbelrace.experiments.order_chains import Plan
-from gumbelrace.experiments.order_evidence import Estimates
-from gumbelrace.experiments.orders import ORDERS
-from gumbelrace.experiments.orders_printed import fit_as_printed
-from gumbelrace.experiments.printed_study import PLAN, PrintedStudy, run_as_printed
+from gumbelrace.experiments.records import Claim
 from gumbelrace.models.returns import Overnight, Returns
-from gumbelrace.report.arch import arch_page
+from gumbelrace.paper.arch import claims, paper_facts, reproduced_page
+from gumbelrace.paper.arch_exact import with_twin
+from gumbelrace.paper.arch_setting import fit_paper_setting
+from gumbelrace.paper.arch_study import PLAN, PaperStudy, run_paper_setting
+from gumbelrace.paper.claims import claims_summary
+from gumbelrace.report.arch import plan_facts, summary
 from gumbelrace.report.page import write_page
 from gumbelrace.tables.writing import make_folder, write_rows
 
 PAGE = "arch.html"
 # Returns that are simulated if there are no data, and plans of --quick.
 SIMULATED = 13_000
-QUICK = Plan(steps=4000, exact_steps=400, adapt=1000, audited=200)
-QUICK_PRINTED = replace(PLAN, steps=400, exact_steps=400, adapt=500, audited=100)
+QUICK = Plan(steps=4000, adapt=1000, audited=200)
+QUICK_PAPER = replace(PLAN, steps=400, adapt=500, audited=100)
+# The exact twin of our chains makes a step for so many of theirs.
+STEPS_OF_TWIN = 10
 CONTENTS = {
     "printed_claims": "the paper's statements and what was found",
     "printed_tracks": "estimates of log p(q | r) over time in the paper's setting",
@@ -65,52 +70,40 @@ def arch(
     `gumbelrace reproduce arch --data prices.csv --segment segment --out results`
     """
     check_packages()
-    plans = (QUICK, QUICK_PRINTED) if quick else (Plan(), PLAN)
+    plans = (QUICK, QUICK_PAPER) if quick else (Plan(), PLAN)
     ours, paper = (replace(plan, seed=seed) for plan in plans)
     if data is None:
         returns = simulated_returns(SIMULATED, seed)
     else:
         returns = returns_of(data, price, time, segment, overnight)
     folder = make_folder(out)
-    study = studied(returns, ORDERS, ours, folder)
-    printed = as_printed(returns, study.importance, paper, folder)
+    alone = choose_order(returns, ORDERS, ours, folder, waiting)
+    result = with_twin(alone, ours.steps // STEPS_OF_TWIN, checkpoints(folder, ours))
+    reproduced = study_paper_setting(returns, result.importance, paper, folder)
     with waiting("making the page"):
-        files = write_data(folder, study) | write_printed(folder, printed)
-        facts = described(returns, study.fitted.data.size) | of_plan(ours) | of_printed(paper)
-        write_page(folder / PAGE, arch_page((printed, study), returns.values.tolist(), facts, files))
-    print(claims_told(printed), told(study, folder / PAGE), sep="\n")
+        stated = [*claims(reproduced)]
+        files = write_result(folder, result) | write_reproduced(folder, reproduced, stated)
+        facts = described(returns, result.fitted.data.size) | plan_facts(ours) | paper_facts(paper)
+        page = reproduced_page((reproduced, result), stated, returns.values.tolist(), facts, files)
+        write_page(folder / PAGE, page)
+    print(paragraphs([*claims_summary(stated), *summary(result), ("page", str(folder / PAGE))]))
 
 
-def as_printed(returns: Returns, reference: Estimates, plan: Plan, folder: Path) -> PrintedStudy:
+def study_paper_setting(returns: Returns, reference: Estimates, plan: Plan, folder: Path) -> PaperStudy:
     """Fit all orders in the paper's setting and run its chains."""
     with waiting("fitting all orders as printed"):
-        printed = fit_as_printed(returns, ORDERS, rng=np.random.default_rng(plan.seed))
+        setting = fit_paper_setting(returns, ORDERS, rng=np.random.default_rng(plan.seed))
     place = folder / f".printed-{plan.steps}-{plan.chains}-{plan.seed}"
-    return run_as_printed(printed, reference, plan, place)
+    return run_paper_setting(setting, reference, plan, place)
 
 
-def write_printed(folder: Path, study: PrintedStudy) -> dict[str, str]:
+def write_reproduced(folder: Path, study: PaperStudy, stated: Sequence[Claim]) -> dict[str, str]:
     """Write what the page shows of the paper's setting; return the files and what is in them."""
     tables: dict[str, Sequence[Any]] = {
-        "printed_claims": study.claims,
+        "printed_claims": stated,
         "printed_tracks": study.tracks,
         "printed_orders": study.raced.orders,
     }
     return {
         name: CONTENTS[table] for table, rows in tables.items() for name in write_rows(folder, table, rows)
     }
-
-
-def of_printed(plan: Plan) -> dict[str, str]:
-    """Say how the paper's setting was run."""
-    return {
-        "As printed": f"{plan.chains} chains of {plan.adapt:,} steps that adapt, {plan.steps:,} that do not"
-    }
-
-
-def claims_told(study: PrintedStudy) -> str:
-    """Count the paper's statements that held, and name the others."""
-    claims = study.claims
-    held = sum(claim.held is True for claim in claims)
-    differ = [("differs", claim.paper) for claim in claims if claim.held is False]
-    return paragraphs([("claims", f"{held} of {len(claims)} held"), *differ])

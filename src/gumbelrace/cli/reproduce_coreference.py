@@ -1,4 +1,4 @@
-"""``gumbelrace reproduce coreference``: section 5.3 as the paper prints it, and in our setting."""
+"""``gumbelrace reproduce coreference``: section 5.3 in the paper's setting, and in ours."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,16 +6,24 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from gumbelrace.cli.coreference import Columns, Complete, facts, shown, taken, told, write_data
-from gumbelrace.cli.options import Folder, Seed, processors
-from gumbelrace.cli.progress import waiting
-from gumbelrace.experiments.coreference import Search
-from gumbelrace.experiments.coreference_baselines import baselines
-from gumbelrace.experiments.coreference_claims import EXACT, PRINTED, claims
-from gumbelrace.experiments.coreference_fit import fitted, training_blocks
-from gumbelrace.experiments.coreference_study import Task, held_out
+from gumbelrace.applications.coreference import Resolved, Task, resolve, simulated_mentions, write_resolved
+from gumbelrace.applications.coreference_search import Search, fitted
+from gumbelrace.cli.options import Complete, Fields, Folder, Seed, fields, processors
+from gumbelrace.cli.progress import counting, waiting
+from gumbelrace.cli.text import paragraphs
+from gumbelrace.paper.coreference import (
+    EXACT,
+    PAPER_SETTING,
+    PRINTED,
+    baselines,
+    claims,
+    held_out,
+    reproduced_page,
+    training_blocks,
+)
+from gumbelrace.report.coreference import summary, task_facts
 from gumbelrace.report.page import write_page
-from gumbelrace.report.reproduced_coreference import reproduced_page
+from gumbelrace.tables.mentions import read_mentions
 from gumbelrace.tables.writing import make_folder, write_rows
 
 PAGE, WEIGHTS = "coreference.html", "weights.json"
@@ -34,7 +42,7 @@ def coreference(
             show_default=False,
         ),
     ] = None,
-    column: Columns = None,
+    column: Fields = None,
     complete: Complete = False,
     least: Annotated[int, typer.Option(min=1, metavar="N", help="Mentions in the smallest block.")] = 100,
     most: Annotated[int, typer.Option(min=1, metavar="N", help="Mentions in the largest block.")] = 3000,
@@ -54,27 +62,33 @@ def coreference(
 
     `gumbelrace reproduce coreference --data mentions.csv --out results`
     """
-    given = taken(data, SIMULATED if data is None else None, column, seed)
+    with waiting("reading mentions"):
+        given = read_mentions(data, fields(column)) if data else simulated_mentions(SIMULATED, seed)
     runs, folder, jobs = QUICK_RUNS if quick else RUNS, make_folder(out), processors()
     with waiting("fitting the factor to the training blocks"):
         rng = np.random.default_rng(seed)
         factor, _ = fitted(training_blocks(given.mentions), rng, complete, jobs)
         factor.save(folder / WEIGHTS)
     blocks = held_out(given.mentions, least, most)
-    as_printed = Search(sweeps=20, cold=5, placed=True, merges=False, starts=1)
     tasks = [
-        Task(given.mentions, factor, as_printed, (PRINTED, EXACT), runs, seed, complete, blocks),
+        Task(given.mentions, factor, PAPER_SETTING, (PRINTED, EXACT), runs, seed, complete, blocks),
         Task(given.mentions, factor, Search(), OURS, runs, seed, complete, blocks),
     ]
     places = (folder / f".{name}-{seed}" for name in ("printed", "ours"))
-    printed, ours = (shown(task, place, jobs) for task, place in zip(tasks, places, strict=True))
+    paper, ours = (search_blocks(task, place, jobs) for task, place in zip(tasks, places, strict=True))
     with waiting("making the page"):
-        found = [*claims(printed)]
-        files = write_data(folder, ours, given.ids) | {WEIGHTS: "the factor"}
-        for name in write_rows(folder, "printed_sweeps", printed.points):
+        found = [*claims(paper)]
+        files = write_resolved(folder, ours, given.ids) | {WEIGHTS: "the factor"}
+        for name in write_rows(folder, "printed_sweeps", paper.points):
             files[name] = "what each sweep reached and took in the paper's setting"
         for name in write_rows(folder, "claims", found):
             files[name] = "the paper's statements and what was found"
         beside = (found, [*baselines(ours.task)])
-        write_page(folder / PAGE, reproduced_page((printed, ours), beside, facts(ours.task), files))
-    print(told(ours, folder))
+        write_page(folder / PAGE, reproduced_page((paper, ours), beside, task_facts(ours.task), files))
+    print(paragraphs([*summary(ours), ("page", str(folder / PAGE))]))
+
+
+def search_blocks(task: Task, place: Path, jobs: int) -> Resolved:
+    """Search all blocks, and show how far it is."""
+    with counting("clustering", task.work) as finished:
+        return resolve(task, place, jobs, finished)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gumbelrace.optional import optional
 from gumbelrace.report.colours import STAND_IN
-from gumbelrace.report.packages import needed
 from gumbelrace.report.page import Key
 from gumbelrace.report.svg import Size
 
@@ -73,7 +73,7 @@ def panel_axes(figure: Any, xlabel: str, ylabel: str) -> Any:
 
 def log_axis(axis: Any, label: Callable[[float], str]) -> None:
     """Make an axis logarithmic, its powers of ten labelled by `label`."""
-    ticker = needed("matplotlib.ticker")
+    ticker = optional("matplotlib.ticker", "cli")
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     axis.set_major_locator(ticker.LogLocator(numticks=12))
     axis.set_minor_locator(ticker.NullLocator())

@@ -1,16 +1,19 @@
 """The page of author coreference: the clusters, what was evaluated, and the paper's two panels."""
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from functools import partial
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-from gumbelrace.experiments.coreference_study import Checked, Point, Resolved
+from gumbelrace.applications.coreference import Checked, Point, Resolved, Task
+from gumbelrace.models.coreference.mentions import MISSING
 from gumbelrace.report.charts import PANEL, Look, log_axis, panel_axes
+from gumbelrace.report.numbers import count, interval, percent, power_of_ten, rate
 from gumbelrace.report.page import Block, Column, Files, Key, Page, Panel, Panels, Section, Table, Text
 from gumbelrace.report.svg import inline_svg
-from gumbelrace.report.words import count, interval, percent, power_of_ten, rate
 
 TITLE = "Who is who: author coreference"
 LEAD = (
@@ -58,6 +61,34 @@ def coreference_page(resolved: Resolved, facts: Mapping[str, str], files: Mappin
     return Page(TITLE, LEAD, facts, sections)
 
 
+def task_facts(task: Task) -> dict[str, str]:
+    """Say what was run."""
+    sizes = [len(rows) for rows in task.rows]
+    return {
+        "Mentions": f"{sum(sizes):,} in {len(sizes):,} blocks, the largest of {max(sizes):,}",
+        "Labelled": f"{np.sum(task.mentions.label != MISSING):,}",
+        "Sweeps": f"{task.search.sweeps}, the last {task.search.cold} at temperature 0",
+        "Starts": f"{task.search.starts}, of which the most probable clusters are kept",
+        "Runs": str(task.runs),
+        "δ of a choice": f"{task.search.delta:g}",
+        "Seed": str(task.seed),
+        "gumbelrace": f"{version('gumbelrace')}, {date.today().isoformat()}",
+    }
+
+
+def summary(resolved: Resolved) -> list[tuple[str, str]]:
+    """Say what was found in a few words: what each is about, and the words."""
+    name = resolved.task.samplers[0]
+    last, searched = resolved.last(name)[0], sum(map(len, resolved.task.rows))
+    parts = [("clusters", f"{last.clusters:,} of {searched:,} mentions ({name})")]
+    if last.f1 is not None:
+        parts.append(("B³", f"F1 {last.f1:.4f}, precision {last.precision:.4f}, recall {last.recall:.4f}"))
+    parts.append(("evaluated", f"{100 * last.evaluations / max(last.exact, 1):.3g}% of exact sweeps"))
+    for audit in resolved.audits:
+        parts.append(("audit", f"{audit.errors} of {audit.choices:,} choices were wrong ({audit.sampler})"))
+    return parts
+
+
 def coreference_sections(resolved: Resolved) -> list[Section]:
     """Give the sections on what was found."""
     blocks: list[Block] = [Text(answer(resolved)), samplers_table(resolved)]
@@ -84,10 +115,10 @@ def answer(resolved: Resolved) -> str:
         text += f", with a B³ F1 of {mean(last, 'f1'):.3f}"
     share = sum(point.evaluations for point in last) / max(sum(point.exact for point in last), 1)
     text += f" ({LOOKS[name].label}; {percent(share)} of the factors of exact sweeps evaluated)."
-    return " ".join([text, *map(checked, resolved.audits)])
+    return " ".join([text, *map(audit_sentence, resolved.audits)])
 
 
-def checked(audit: Checked) -> str:
+def audit_sentence(audit: Checked) -> str:
     """Say how many choices were wrong."""
     return (
         f"Of {count(audit.choices)} choices of {LOOKS[audit.sampler].label!r} made again exactly, "

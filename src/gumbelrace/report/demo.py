@@ -1,12 +1,16 @@
-"""The page of the demo: what each solver did, one race, and what to do next."""
+"""The page of the demo, and the picture of one race: a lane for each arm, and where it was dropped."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any
 
-from gumbelrace.experiments.records import WatchedRace
-from gumbelrace.report.page import Code, Column, Page, Section, Table, Text
-from gumbelrace.report.race import race_figure, story
-from gumbelrace.report.words import count, microseconds, percent, times
+from gumbelrace.applications.demo import Row
+from gumbelrace.experiments.records import Standing, WatchedRace
+from gumbelrace.optional import optional
+from gumbelrace.report.charts import log_axis
+from gumbelrace.report.colours import STAND_IN
+from gumbelrace.report.numbers import count, microseconds, percent, times
+from gumbelrace.report.page import Code, Column, Page, Panel, Panels, Section, Table, Text
+from gumbelrace.report.svg import Size, inline_svg
 from gumbelrace.solvers.base import Promise
 
 LEAD = (
@@ -47,38 +51,17 @@ NEXT = (
     "Draw from a likelihood of your own. The audit in the last line does some draws again exactly and "
     "counts how often they were wrong: run it before you trust an assumption."
 )
-
-
-class Row(Protocol):
-    """What one solver did, as the demo measures it."""
-
-    @property
-    def solver(self) -> str:
-        """Its name."""
-
-    @property
-    def read(self) -> float:
-        """Share of the factors that it read."""
-
-    @property
-    def errors(self) -> int:
-        """Draws unlike the exact ones."""
-
-    @property
-    def draws(self) -> int:
-        """Draws in all."""
-
-    @property
-    def seconds(self) -> float:
-        """Time of a draw."""
-
-    @property
-    def speed_up(self) -> float:
-        """Time of an exact scan over that."""
-
-    @property
-    def promise(self) -> Promise:
-        """What it promises."""
+WIDTH, LANE, BELOW = 400, 72, 46  # pixels
+# Gaps up to this are drawn to scale, larger ones more and more compressed.
+TO_SCALE = 0.6
+TICKS = [-10, -1, 0, 1]
+CAPTION = (
+    "A lane for each state, the horizontal line being the sum of the state that leads. Dots: how far a "
+    "state's sum is behind, estimated from the rows read so far (on the scale of log p; the axis is "
+    "compressed away from zero). Bars: the interval of that gap by the solver's own bound (δ = "
+    "{delta:g}, shared by {rivals} rivals). A state is dropped, ✕, when its whole bar lies below the "
+    "line. Which states were still read was noted while the solver ran."
+)
 
 
 def demo_page(rows: Sequence[Row], race: WatchedRace, facts: Mapping[str, str] | None = None) -> Page:
@@ -86,7 +69,7 @@ def demo_page(rows: Sequence[Row], race: WatchedRace, facts: Mapping[str, str] |
 
     Parameters
     ----------
-    rows : sequence of gumbelrace.demo.Row
+    rows : sequence of Row
         What each solver did.
     race : WatchedRace
         One race to watch.
@@ -122,3 +105,90 @@ def bound(promise: Promise) -> str:
     if promise.delta == 0.0:
         return "never wrong"
     return f"{promise.delta:g}, {'proved' if promise.proved else 'assumed'}"
+
+
+def race_figure(race: WatchedRace) -> Panels:
+    """Give the figure of a race for a page."""
+    size = Size(WIDTH, len(lanes(race)) * LANE + BELOW)
+    svg = inline_svg(lambda figure: draw_race(figure, race), story(race), size)
+    return Panels([Panel("", svg)], caption=CAPTION.format(delta=race.delta, rivals=race.arms - 1))
+
+
+def story(race: WatchedRace) -> str:
+    """Tell a race in two sentences."""
+    dropped: dict[int, list[str]] = {}
+    for one in race.standings:
+        if not one.alive:
+            dropped.setdefault(one.rows, []).append(str(one.arm))
+    ends = [f"{joined('state', arms)} dropped after {count(rows)} rows" for rows, arms in dropped.items()]
+    rest = ["the others read to the end"] if race.outcome.exhausted else []
+    share = percent(race.outcome.evaluations / (race.size * race.arms))
+    return (
+        f"One draw from {race.arms} states with {count(race.size)} factors each: {', '.join(ends + rest)}. "
+        f"State {race.outcome.arm} won, with {share} of the factors read."
+    )
+
+
+def joined(noun: str, names: Sequence[str]) -> str:
+    """Name one thing or several."""
+    return f"{noun} {names[0]}" if len(names) == 1 else f"{noun}s {', '.join(names[:-1])} and {names[-1]}"
+
+
+def lanes(race: WatchedRace) -> list[list[Standing]]:
+    """Give the looks at each arm, the winner's first, then by how long an arm stayed."""
+    tracks = [[one for one in race.standings if one.arm == arm] for arm in range(race.arms)]
+    return sorted(
+        (track for track in tracks if track),
+        key=lambda track: (track[0].arm != race.outcome.arm, -track[-1].rows, -track[-1].estimate),
+    )
+
+
+def draw_race(figure: Any, race: WatchedRace) -> None:
+    """Draw a race into a figure or a part of one."""
+    tracks = lanes(race)
+    all_axes = figure.subplots(len(tracks), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    bottom = BELOW / (len(tracks) * LANE + BELOW)
+    figure.subplots_adjust(left=0.14, right=0.985, top=0.985, bottom=bottom, hspace=0.1)
+    for axes, track in zip(all_axes, tracks, strict=True):
+        draw_lane(axes, track, track[0].arm == race.outcome.arm)
+    rows, lowest = [standing.rows for standing in race.standings], all_axes[-1]
+    log_axis(lowest.xaxis, count)
+    lowest.set(xlim=(min(rows) / 1.3, max(rows) * 2.0), xlabel=f"rows read, of {count(race.size)}")
+    lowest.spines["bottom"].set_visible(True)
+    lowest.tick_params(bottom=True)
+    figure.supylabel("behind the leader", x=0.012, fontsize="medium")
+
+
+def draw_lane(axes: Any, track: list[Standing], wins: bool) -> None:
+    """Draw one arm from its first look to its last."""
+    rows, gaps, last = [one.rows for one in track], [one.estimate for one in track], track[-1]
+    colour = STAND_IN["accent" if wins else "quiet"]
+    axes.axhline(0.0, color=STAND_IN["quiet"], linewidth=0.9)
+    axes.vlines(
+        rows, [one.low for one in track], [one.high for one in track], colour, linewidth=5, alpha=0.4
+    )
+    axes.plot(rows, gaps, color=colour, linewidth=1.8 if wins else 1.0, marker="o", markersize=4)
+    if not last.alive:
+        axes.vlines(last.rows, last.low, last.high, STAND_IN["bad"], linewidth=5)
+        axes.plot(1.22 * last.rows, last.estimate, "x", ms=7, mew=2.2, color=STAND_IN["bad"])
+    end = "wins" if wins else "read to the end" if last.alive else f"dropped after {count(last.rows)} rows"
+    axes.text(
+        0.995,
+        0.93,
+        f"state {last.arm} {end}",
+        transform=axes.transAxes,
+        ha="right",
+        va="top",
+        color=STAND_IN["accent" if wins else "ink"],
+        fontweight="bold" if wins else "normal",
+    )
+    tidy(axes)
+
+
+def tidy(axes: Any) -> None:
+    """Set the axis of the gaps, and leave the other one to the lowest lane."""
+    axes.set_yscale("asinh", linear_width=TO_SCALE)
+    axes.set_yticks(TICKS, [f"{tick:g}".replace("-", "−") for tick in TICKS])
+    axes.yaxis.set_minor_locator(optional("matplotlib.ticker", "cli").NullLocator())
+    axes.spines["bottom"].set_visible(False)
+    axes.tick_params(bottom=False)

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from gumbelrace.atomic import write_atomically
 from gumbelrace.errors import InvalidArgument
+from gumbelrace.optional import optional
 from gumbelrace.report.colours import DARK, LIGHT
-from gumbelrace.report.packages import needed
 
 CODE = re.compile(r"`([^`]+)`")
 
@@ -156,7 +156,7 @@ def write_page(path: str | os.PathLike[str], page: Page) -> None:
 
 
 def _environment() -> Any:
-    jinja2 = needed("jinja2")
+    jinja2 = optional("jinja2", "cli")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("gumbelrace.report"),
         autoescape=True,
@@ -165,13 +165,13 @@ def _environment() -> Any:
         lstrip_blocks=True,
     )
     environment.filters["prose"] = _prose
-    environment.filters["drawing"] = needed("markupsafe").Markup
+    environment.filters["drawing"] = optional("markupsafe", "cli").Markup
     return environment
 
 
 def _prose(text: str) -> Any:
     """Escape a text, and set what stands between backticks as code."""
-    markup = needed("markupsafe").Markup
+    markup = optional("markupsafe", "cli").Markup
     return markup("").join(_spans(text, markup))
 
 

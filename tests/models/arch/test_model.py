@@ -144,9 +144,9 @@ def test_derivatives_of_a_row(seed):
     in_s = slope(lambda v: derivatives(v, nu), s, 0.01 * s)
     in_nu = slope(lambda v: derivatives(s, v), nu, 0.01 * nu)
     found = derivatives(s, nu)
-    # g; s, ν; ss, sν, νν; sss, ssν, sνν, ννν
-    np.testing.assert_allclose(found[[1, 3, 4, 6, 7, 8]], in_s[[0, 1, 2, 3, 4, 5]], rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(found[[2, 4, 5, 7, 8, 9]], in_nu[[0, 1, 2, 3, 4, 5]], rtol=1e-8, atol=1e-9)
+    # g; s, ν; ss, sν, νν
+    np.testing.assert_allclose(found[[1, 3, 4]], in_s[[0, 1, 2]], rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(found[[2, 4, 5]], in_nu[[0, 1, 2]], rtol=1e-8, atol=1e-9)
 
 
 def test_sums_run_over_blocks(monkeypatch):

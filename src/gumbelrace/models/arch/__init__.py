@@ -5,8 +5,8 @@ from gumbelrace.models.arch.data import Lagged, lagged, simulate
 from gumbelrace.models.arch.expansion import Expansion
 from gumbelrace.models.arch.fit import Evidence, Laplace, laplace, log_evidence_by_importance
 from gumbelrace.models.arch.likelihood import ArchLikelihood
-from gumbelrace.models.arch.local import Projection, Taylor
 from gumbelrace.models.arch.model import Arch
+from gumbelrace.models.arch.polynomials import Projection
 
 __all__ = [
     "Arch",
@@ -16,7 +16,6 @@ __all__ = [
     "Lagged",
     "Laplace",
     "Projection",
-    "Taylor",
     "expand",
     "lagged",
     "laplace",

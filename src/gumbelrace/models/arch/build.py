@@ -7,9 +7,8 @@ import numpy as np
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.models.arch.data import Lagged
 from gumbelrace.models.arch.expansion import Coefficients, Expansion, Known, mean_squares
-from gumbelrace.models.arch.form import form_of
-from gumbelrace.models.arch.local import TERMS, Centre, Fit, Projection
 from gumbelrace.models.arch.model import Arch
+from gumbelrace.models.arch.polynomials import TERMS, Centre, Projection, form_of
 from gumbelrace.models.arch.rows import ALPHA, NU, ORDER, Floats, Indices, points_of
 from gumbelrace.population.control import Always
 
@@ -24,7 +23,7 @@ def expand(
     data: Lagged,
     models: Sequence[Arch],
     pilots: Sequence[Floats],
-    fit: Fit | None = None,
+    fit: Projection | None = None,
     share: float = 0.01,
 ) -> Expansion:
     """Expand the log factors of models around where they will be read.
@@ -38,8 +37,8 @@ def expand(
     pilots : sequence of K arrays of shape (M, q + 2)
         Parameters of each model like those at which it will be read, some hundred of them: draws from its
         pseudoprior. Their means of α and ν are the centre.
-    fit : Fit
-        How the polynomials are chosen: `Projection` (default) or `Taylor`.
+    fit : Projection
+        How the polynomials are chosen.
     share : float
         Share of the rows that is always read: those on which the polynomials fit the pilots worst.
 
@@ -102,7 +101,7 @@ def _checked_pilots(model: Arch, pilots: Floats, data: Lagged) -> Floats:
     return points_of(pilots, model.tau, data.lags)
 
 
-def _fitted_all(data: Lagged, pilots: Sequence[Floats], fit: Fit) -> tuple[Floats, Coefficients]:
+def _fitted_all(data: Lagged, pilots: Sequence[Floats], fit: Projection) -> tuple[Floats, Coefficients]:
     """Give the variances of all rows and models at the centres, and their coefficients."""
     found = [_fitted(data, pilot, fit) for pilot in pilots]
     base, terms = (np.stack(part, axis=1) for part in zip(*found, strict=True))
@@ -111,7 +110,7 @@ def _fitted_all(data: Lagged, pilots: Sequence[Floats], fit: Fit) -> tuple[Float
     return base, terms.astype(np.float32)
 
 
-def _fitted(data: Lagged, pilots: Floats, fit: Fit) -> tuple[Floats, Floats]:
+def _fitted(data: Lagged, pilots: Floats, fit: Projection) -> tuple[Floats, Floats]:
     """Give the variances of all rows at the centre, and the coefficients of their polynomials."""
     order, centre = int(pilots[0, ORDER]), pilots.mean(axis=0)
     alphas = pilots[:, ALPHA : ALPHA + order + 1]

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from gumbelrace.errors import InvalidArgument, InvalidReward
 from gumbelrace.jit import kernel
 from gumbelrace.models.arch.data import Lagged
-from gumbelrace.models.arch.form import form_value
-from gumbelrace.models.arch.local import polynomial
+from gumbelrace.models.arch.polynomials import form_value, polynomial
 from gumbelrace.models.arch.rows import (
     CONSTANT,
     NU,
@@ -30,7 +29,7 @@ from gumbelrace.models.arch.rows import (
 )
 from gumbelrace.population import control
 from gumbelrace.population.compiled import Compiled
-from gumbelrace.population.control import Always, ControlVariate
+from gumbelrace.population.control import Always
 from gumbelrace.shuffle import Rows
 
 Coefficients = NDArray[np.float32]
@@ -91,20 +90,11 @@ class Expansion:
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """What `expansion` and `residual` take after the points."""
+        """What `residual` takes after the point."""
         return *self.data.parts, self.base, self.terms, self.known.centres, self.known.model_of
 
-    def at(self, points: Floats) -> ControlVariate:
-        """Give the control variate whose arm i is points[i]."""
-        self._check(points)
-        sums = _sums(points, self.known)
-        return ControlVariate(expansion, (points, *self.parts), sums, None, self.always, self.data.size)
-
     def population(self, points: Floats) -> Compiled:
-        """Give the residuals, with an arm for each point.
-
-        They are those of ``likelihood.minus(self)``, but the variance of a row is computed once.
-        """
+        """Give the residuals, with an arm for each point."""
         self._check(points)
         known, raced = self.known, self.raced
         sums = _sums(points, known) + _always_sums(points, known.always, *self.data.parts)
@@ -139,14 +129,6 @@ class Expansion:
             raise InvalidArgument(
                 f"there is no expansion for order {orders[without][0]}; expand its model too"
             )
-
-
-@row
-def expansion(n, arm, points, squares, where, base, terms, centres, model_of):  # type: ignore[no-untyped-def]
-    """Give the control variate of row n and an arm."""
-    point = points[arm]
-    k, s = model_of[int(point[ORDER])], variance(n, point, squares, where)
-    return point[CONSTANT] + polynomial(terms[n, k], s - base[n, k], point[NU] - centres[k, NU])
 
 
 @row

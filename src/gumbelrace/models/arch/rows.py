@@ -92,16 +92,6 @@ def curvatures(s, nu, y):  # type: ignore[no-untyped-def]
 
 
 @row
-def thirds(s, nu, y):  # type: ignore[no-untyped-def]
-    """Give the third derivatives of g, those with most σ² first."""
-    k, more = nu * s + y, nu + 1.0
-    sss = nu / s**3 - more * (nu / k) ** 3
-    ssn = (1.5 * nu + 1.0) * nu / k**2 - 0.5 / s**2 - more * nu**2 * s / k**3
-    snn = (2.0 * nu + 1.0) * s / k**2 - 1.0 / k - more * nu * s**2 / k**3
-    return sss, ssn, snn, 1.5 * (s / k) ** 2 - more * (s / k) ** 3
-
-
-@row
 def log_factor(n, point, squares, where):  # type: ignore[no-untyped-def]
     """Log density of row n given its lags."""
     s = variance(n, point, squares, where)
@@ -154,14 +144,13 @@ def row_shapes(s: Floats, nu: float, y: Floats) -> Floats:
 
 @kernel
 def row_derivatives(s: Floats, nu: float, y: Floats) -> Floats:
-    """Give g of rows and its derivatives up to the third, those with most σ² first; of shape (N, 10)."""
-    found = np.empty((len(s), 10))
+    """Give g of rows and its derivatives up to the second, those with most σ² first; of shape (N, 6)."""
+    found = np.empty((len(s), 6))
     for n in range(len(s)):
         at = found[n]
         at[0] = shape(s[n], nu, y[n])
         at[1], at[2] = slopes(s[n], nu, y[n])
         at[3], at[4], at[5] = curvatures(s[n], nu, y[n])
-        at[6], at[7], at[8], at[9] = thirds(s[n], nu, y[n])
     return found
 
 

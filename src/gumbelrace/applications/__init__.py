@@ -1,0 +1,1 @@
+"""What the commands `arch`, `coreference` and `demo` run: data in, a record out."""

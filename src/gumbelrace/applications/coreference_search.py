@@ -1,0 +1,188 @@
+"""The search for the best clusters of a block of mentions (paper, section 5.3), and the fit of the factor.
+
+Weights of the factor come from a regression; its shaping is chosen by the clusters that it leads to.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.applications.store import Stopped
+from gumbelrace.bounds.variance import Marginal
+from gumbelrace.kernels.annealing import Geometric
+from gumbelrace.kernels.cluster_cost import cheapest
+from gumbelrace.kernels.clusters import ClusterGibbs
+from gumbelrace.kernels.gibbs import Labels
+from gumbelrace.kernels.scan import Shuffled
+from gumbelrace.models.coreference.bcubed import BCubed
+from gumbelrace.models.coreference.block import Block
+from gumbelrace.models.coreference.factor import Factor
+from gumbelrace.models.coreference.fit import fit, rank_shapings
+from gumbelrace.models.coreference.mentions import MISSING
+from gumbelrace.population.pairs import Pairs
+from gumbelrace.solvers.base import Solver
+from gumbelrace.solvers.exact import Exact
+from gumbelrace.solvers.race import Race
+
+# Rows at the first look at a cluster: the paper's.
+FIRST = 3
+
+
+class Sampler(NamedTuple):
+    """How mentions choose their clusters: who decides, and what is kept of the factor's values."""
+
+    solver: Callable[[float], Solver]
+    keep: str
+    ranged: bool = True  # whether the range of the factor is used
+
+
+SAMPLERS = {
+    "exact": Sampler(lambda delta: Exact(), "nothing"),
+    "incremental": Sampler(lambda delta: Exact(), "sums"),
+    "matrix": Sampler(lambda delta: Exact(), "matrix"),
+    "raced": Sampler(lambda delta: Race(delta=delta, first=FIRST), "nothing"),
+    "memoised": Sampler(lambda delta: Race(delta=delta, first=FIRST), "pairs"),
+    "as printed": Sampler(
+        lambda delta: Race(variance=Marginal(shrink=0.0), delta=delta, first=FIRST), "nothing", False
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Search:
+    """How a block is searched.
+
+    Attributes
+    ----------
+    starts : int
+        How often a block is searched from the start; the partition of highest probability is kept.
+    sweeps, cold : int
+        Number of sweeps of each, and of those at its end with temperature 0.
+    hottest, coolest : float
+        Temperature of the first sweep, and of the last one that is not cold; they fall geometrically.
+    delta : float
+        How likely the error of a choice may be.
+    placed : bool
+        Whether every mention starts in a cluster of its own, as in the paper; otherwise mentions enter one
+        by one in the first sweep, which lets races read less.
+    merges : bool
+        Whether to try to merge clusters after each sweep.
+    """
+
+    sweeps: int = 10
+    cold: int = 3
+    hottest: float = 1.0
+    coolest: float = 0.1
+    delta: float = 0.05
+    placed: bool = False
+    merges: bool = True
+    starts: int = 4
+
+    def kernel(self, pairs: Pairs, sampler: Sampler) -> ClusterGibbs:
+        """Make the kernel whose steps are the sweeps."""
+        warm = max(self.sweeps - self.cold, 1)
+        ratio = (self.coolest / self.hottest) ** (1.0 / max(warm - 1, 1))
+        annealing = Geometric(self.hottest, ratio, zero_after=warm)
+        solver = sampler.solver(self.delta)
+        if not sampler.ranged:
+            pairs = pairs.without_range()
+        return ClusterGibbs(pairs, solver, sampler.keep, Shuffled(), annealing, self.merges)
+
+
+def picked(pairs: Pairs, search: Search) -> str:
+    """Name the sampler that is likely to be fastest, from what a factor costs."""
+    raced = SAMPLERS["raced"].solver(search.delta)
+    choice = cheapest(pairs, np.random.default_rng(0), search.starts * search.sweeps, raced)
+    names = [
+        name
+        for name, sampler in SAMPLERS.items()
+        if sampler.keep == choice.keep and type(sampler.solver(search.delta)) is type(choice.solver)
+    ]
+    return names[0]
+
+
+class Searched(NamedTuple):
+    """The search of one block; an entry for each sweep, of all starts together, but for the labels."""
+
+    labels: list[list[int]]  # the cluster of each mention, of the best start
+    evaluations: list[int]  # factors computed
+    rewards: list[int]  # those of an exact sweep
+    seconds: list[float]  # processor time
+    weighing: int  # factors computed to compare the starts
+
+
+def searched(
+    kernel: ClusterGibbs, search: Search, rng: np.random.Generator, stop: threading.Event
+) -> Searched:
+    """Search a block from every start; keep the best, and count what all of them took."""
+    starts = [one_start(kernel, search, rng, stop) for _ in range(search.starts)]
+    best, weighing = 0, 0
+    if search.starts > 1:
+        states = [Labels(np.array(labels[-1], np.int32)) for labels, _ in starts]
+        weights = [kernel.log_weight(state) for state in states]
+        best = int(np.argmax([weight for weight, _ in weights]))
+        weighing = sum(computed for _, computed in weights)
+    evaluations, rewards, seconds = np.sum([counts for _, counts in starts], axis=0).tolist()
+    return Searched(
+        starts[best][0], [int(n) for n in evaluations], [int(n) for n in rewards], seconds, weighing
+    )
+
+
+def one_start(
+    kernel: ClusterGibbs, search: Search, rng: np.random.Generator, stop: threading.Event
+) -> tuple[list[list[int]], NDArray[np.float64]]:
+    """Make the sweeps of one start: the labels after each; factors computed, rewards and seconds."""
+    state, labels, counts = kernel.start(rng, search.placed), [], np.zeros((3, search.sweeps))
+    for sweep in range(search.sweeps):
+        if stop.is_set():
+            raise Stopped
+        started, before = time.thread_time(), kernel.computed
+        state, info = kernel.step(rng, state)
+        labels.append(state.labels.tolist())
+        counts[:, sweep] = kernel.computed - before, info.rewards, time.thread_time() - started
+    return labels, counts
+
+
+# All shapings are tried on blocks up to a size, as larger ones would take most of the time; then the best
+# few of them, more thoroughly, on blocks up to another.
+QUICK, SMALL = Search(starts=2), 1000
+THOROUGH, LARGE, FEW = Search(), 3000, 6
+
+
+def fitted(
+    blocks: Sequence[Block], rng: np.random.Generator, complete: bool = False, jobs: int = 1
+) -> tuple[Factor, BCubed]:
+    """Fit the weights, then choose the shaping; give the factor, and the B³ it has on these blocks.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+        Blocks with labelled mentions; others are left out.
+    rng : numpy.random.Generator
+        Source of randomness.
+    complete : bool
+        As in `bcubed`.
+    jobs : int
+        Threads.
+    """
+    usable = [block for block in blocks if len(block) > 1 and (block.label != MISSING).any()]
+    factor = fit(usable, rng, complete)
+    small, large = ([b for b in usable if len(b) <= most] or usable for most in (SMALL, LARGE))
+    with ThreadPoolExecutor(jobs) as pool:
+        first = rank_shapings(factor, small, partial(clusters, QUICK), complete, apply=pool.map)
+        few = [one.shaping for one, _ in first[:FEW]]
+        return rank_shapings(factor, large, partial(clusters, THOROUGH), complete, few, pool.map)[0]
+
+
+def clusters(search: Search, pairs: Pairs) -> NDArray[np.int64]:
+    """Cluster a block exactly; always with the same random numbers."""
+    kernel = search.kernel(pairs, SAMPLERS["matrix"])
+    found = searched(kernel, search, np.random.default_rng(0), threading.Event())
+    return np.array(found.labels[-1], np.int64)

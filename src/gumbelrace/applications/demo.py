@@ -1,0 +1,206 @@
+"""The demonstration: what each solver reads, how often it errs and what time it takes; one race, watched.
+
+The problem is the paper's synthetic one (section 5.1): normal rewards, shifted so that their sums are
+log p(X). Every solver draws with the same Gumbel variables, and is checked against these sums.
+
+The rewards of the race come from a NumPy function that notes what it is asked for, so that what is shown
+is what the engine did: an arm has been dropped when it is no longer asked for. The intervals are computed
+here, from the rows read so far and the solver's own bound; an arm whose interval lies below the leader's
+zero is the one that the engine drops.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.audit import audit
+from gumbelrace.bounds.normal import Normal
+from gumbelrace.bounds.serfling import Serfling
+from gumbelrace.errors import ShapeMismatch
+from gumbelrace.experiments.records import Standing, WatchedRace
+from gumbelrace.models.synthetic import normalised
+from gumbelrace.population.base import Population
+from gumbelrace.population.factors import factors
+from gumbelrace.population.table import table
+from gumbelrace.sample import sample
+from gumbelrace.solvers.base import Outcome, Promise, Solver
+from gumbelrace.solvers.betting import Betting
+from gumbelrace.solvers.exact import Exact
+from gumbelrace.solvers.lilucb import LilUCB
+from gumbelrace.solvers.race import Looks, Race
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+SIZE, DELTA, SCALE = 100_000, 0.05, 1e-4
+PROBABILITIES = np.array([0.4, 0.3, 0.2, 0.1])
+# Picked from many draws, because its arms are dropped one after the other and the lead changes.
+REWARDS_SEED, RACE_SEED = 3, 3809
+
+SEED = 20160620
+ROUNDS = 5
+
+# Slow solvers get a share of the draws.
+CONTENDERS: tuple[tuple[str, Solver, float], ...] = (
+    ("exact scan", Exact(), 0.1),
+    ("Race(Normal())", Race(Normal()), 1.0),
+    ("Betting()", Betting(), 1.0),
+    ("Race(Serfling())", Race(Serfling()), 0.5),
+    ("LilUCB()", LilUCB(), 0.01),
+)
+
+
+class Row(NamedTuple):
+    """What one solver did."""
+
+    solver: str
+    read: float
+    errors: int
+    draws: int
+    seconds: float
+    speed_up: float
+    promise: Promise
+
+
+def problem(size: int, arms: int) -> Population:
+    """Give normal rewards whose sums are log p(X), p a linear ramp."""
+    ramp = np.arange(1.0, arms + 1.0)
+    rewards = np.random.default_rng(SEED).normal(size=(size, arms))
+    return table(normalised(rewards, np.log(ramp / ramp.sum()), SCALE))
+
+
+def rows(population: Population, draws: int) -> Iterator[Row]:
+    """Try one solver after the other."""
+    scan = CONTENDERS[0][1]
+    for name, solver, share in CONTENDERS:
+        count = max(1, round(share * draws))
+        a_round = max(1, count // ROUNDS)
+        seconds = seconds_a_draw(population, {scan: max(1, draws // 50), solver: a_round})
+        report = audit(population, solver, count, rng=np.random.default_rng(SEED))
+        yield Row(
+            name,
+            report.fraction,
+            report.errors,
+            count,
+            seconds[solver],
+            seconds[scan] / seconds[solver],
+            report.promise,
+        )
+
+
+def seconds_a_draw(population: Population, draws: dict[Solver, int]) -> dict[Solver, float]:
+    """Time batches of draws, the solvers taking turns; the first turn compiles and is left out."""
+    times: dict[Solver, list[float]] = {solver: [] for solver in draws}
+    for _ in range(1 + ROUNDS):
+        for solver, count in draws.items():
+            started = time.perf_counter()
+            sample(population, size=count, solver=solver, rng=np.random.default_rng(SEED))
+            times[solver].append((time.perf_counter() - started) / count)
+    return {solver: median(taken[1:]) for solver, taken in times.items()}
+
+
+class Asked(NamedTuple):
+    """Rows and arms of one call of the log factors."""
+
+    rows: Indices
+    arms: Indices
+
+
+class Look(NamedTuple):
+    """The rows read up to a look, the arms in the race there, and those after it."""
+
+    number: int
+    rows: Indices
+    arms: Indices
+    after: Indices
+
+
+def example_rewards() -> Floats:
+    """Give the rewards of the example: those of section 5.1 with four states and σ = 1e-4."""
+    rewards = np.random.default_rng(REWARDS_SEED).normal(size=(SIZE, len(PROBABILITIES)))
+    return normalised(rewards, np.log(PROBABILITIES), SCALE)
+
+
+def example_race() -> WatchedRace:
+    """Watch one draw from four states with 100,000 factors each.
+
+    Examples
+    --------
+    >>> race = example_race()
+    >>> race.outcome.exhausted, max(standing.rows for standing in race.standings) < race.size
+    (False, True)
+    """
+    rng = np.random.default_rng(RACE_SEED)
+    offset = rng.gumbel(size=len(PROBABILITIES))
+    return watch(example_rewards(), offset, DELTA, rng)
+
+
+def watch(rewards: Floats, offset: Floats, delta: float, rng: np.random.Generator) -> WatchedRace:
+    """Run ``Race(Normal(), delta)`` on a table of rewards and tell how it went.
+
+    Parameters
+    ----------
+    rewards : ndarray of shape (N, D)
+        The rewards.
+    offset : ndarray of shape (D,)
+        Added to each arm's sum.
+    delta : float
+        Bound on the probability of an error.
+    rng : numpy.random.Generator
+        Chooses the rows.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> race = watch(rng.normal(size=(10_000, 3)) + [0.0, 0.5, 0.1], np.zeros(3), 0.05, rng)
+    >>> race.outcome.arm, [s.arm for s in race.standings if not s.alive]
+    (1, [0, 2])
+    """
+    size, arms = rewards.shape
+    if size <= Normal.first or arms < 2:
+        raise ShapeMismatch(
+            f"{size} rows and {arms} arms make no race; give at least {Normal.first + 1} rows and 2 arms"
+        )
+    asked: list[Asked] = []
+
+    def log_factors(index: Indices, arms: Indices) -> Floats:
+        asked.append(Asked(index.copy(), arms.copy()))
+        return rewards[np.ix_(index, arms)]
+
+    population, race = factors(log_factors, size, arms), Race(Normal(), delta)
+    outcome, rule = race.best(population, offset, rng), cast(Looks, race.rule(population))
+    standings = tuple(
+        standing
+        for look in looks(asked, rule.at, outcome)
+        for standing in judged(look, rewards, offset, float(rule.per_deviation[look.number]))
+    )
+    return WatchedRace(size, arms, delta, standings, outcome)
+
+
+def looks(asked: Sequence[Asked], at: Indices, outcome: Outcome) -> Iterator[Look]:
+    """Cut what was asked for at the looks, whose rows are `at`."""
+    rows = np.concatenate([call.rows for call in asked])
+    ends = np.cumsum([len(call.rows) for call in asked])
+    winner = Asked(rows[:0], np.array([outcome.arm]))
+    for (call, following), end in zip(pairwise([*asked, winner]), ends, strict=True):
+        number = int(np.searchsorted(at, end))
+        if number < outcome.looks and at[number] == end:
+            yield Look(number, rows[:end], call.arms, following.arms)
+
+
+def judged(look: Look, rewards: Floats, offset: Floats, per_deviation: float) -> Iterator[Standing]:
+    """Compare each arm with the leader: sums over all rows, estimated from those read."""
+    size, taken = len(rewards), len(look.rows)
+    seen = rewards[np.ix_(look.rows, look.arms)]
+    sums = size * seen.mean(axis=0) + offset[look.arms]
+    leader = int(np.argmax(sums))
+    margins = size * per_deviation * (seen - seen[:, [leader]]).std(axis=0)
+    for arm, gap, margin in zip(look.arms, sums - sums[leader], margins, strict=True):
+        alive = bool(np.isin(arm, look.after))
+        interval = (float(gap), float(gap - margin), float(gap + margin))
+        yield Standing(look.number, taken, int(arm), *interval, alive)

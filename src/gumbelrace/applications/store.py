@@ -1,0 +1,104 @@
+"""Long work in pieces, done in threads; what is finished is on disk, and work that was stopped goes on."""
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from gumbelrace.chain.checkpoint import opened
+
+ROWS = "rows.jsonl"
+
+
+class Store:
+    """Rows by their keys, in a file that only grows.
+
+    Parameters
+    ----------
+    path : Path
+        The file. A last line that a killed process left unfinished does not count.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows: dict[str, Any] = {}
+        lines = path.read_bytes().split(b"\n") if path.exists() else [b""]
+        self._end = sum(len(line) + 1 for line in lines[:-1])
+        for line in lines[:-1]:
+            key, row = json.loads(line)
+            self.rows[key] = row
+
+    def add(self, key: str, row: Any) -> None:
+        """Keep a row; it is on disk when this returns."""
+        line = json.dumps([key, row]).encode() + b"\n"
+        with open(self.path, "r+b" if self.path.exists() else "wb") as file:
+            file.seek(self._end)
+            file.write(line)
+            file.truncate()
+            file.flush()
+            os.fsync(file.fileno())
+        self._end += len(line)
+        self.rows[key] = row
+
+
+@contextmanager
+def stored(folder: Path, identity: dict[str, Any]) -> Iterator[Store]:
+    """Lend the store of a study with these settings; no other process may use it meanwhile.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with stored(Path(folder) / "study", {"seed": 0}) as store:
+    ...         store.add("first", [1, 2.5])
+    ...     with stored(Path(folder) / "study", {"seed": 0}) as store:
+    ...         store.rows
+    {'first': [1, 2.5]}
+    """
+    with opened(folder, identity) as place:
+        yield Store(place / ROWS)
+
+
+# Does a piece of work; looks from time to time whether it is to stop, and then raises `Stopped`.
+Work = Callable[[threading.Event], Any]
+
+
+class Stopped(Exception):
+    """The work was stopped before it was done."""
+
+
+def done_in_threads(
+    work: Mapping[str, Work], store: Store, jobs: int, finished: Callable[[str], None]
+) -> None:
+    """Do what is not in the store yet, and put its results there.
+
+    Parameters
+    ----------
+    work : mapping from key to callable
+        The pieces, begun in this order.
+    store : Store
+        Holds the results of finished pieces by their keys.
+    jobs : int
+        Threads.
+    finished : callable
+        Called with the key of each piece that is done, or was before.
+    """
+    stop = threading.Event()
+    with ThreadPoolExecutor(jobs) as pool:
+        futures: dict[Future[Any], str] = {}
+        for key, piece in work.items():
+            if key in store.rows:
+                finished(key)
+            else:
+                futures[pool.submit(piece, stop)] = key
+        try:
+            for future in as_completed(futures):
+                store.add(futures[future], future.result())
+                finished(futures[future])
+        finally:  # also after Ctrl-C: what is under way ends soon
+            stop.set()
+            pool.shutdown(cancel_futures=True)

@@ -1,0 +1,35 @@
+"""The paper's statements beside what was found, for pages and in a few words."""
+
+from collections.abc import Sequence
+
+from gumbelrace.experiments.records import Claim
+from gumbelrace.report.page import Column, Table, Verdict
+
+COLUMNS = [Column(title, is_number=False) for title in ("The paper says", "We found", "Verdict", "Why")]
+VERDICTS = {
+    True: Verdict("held", "good"),
+    False: Verdict("differs", "bad"),
+    None: Verdict("cannot be said", "open"),
+}
+
+
+def claims_table(claims: Sequence[Claim]) -> Table:
+    """Give the paper's statements beside what was found."""
+    rows = [(claim.paper, claim.ours, VERDICTS[claim.held], claim.why) for claim in claims]
+    return Table(COLUMNS, rows, stacks=True)
+
+
+def claims_sentence(claims: Sequence[Claim]) -> str:
+    """Count the verdicts."""
+    held = sum(claim.held is True for claim in claims)
+    differs = sum(claim.held is False for claim in claims)
+    text = f"Of {len(claims)} statements, {held} held and {differs} did not"
+    rest = len(claims) - held - differs
+    return f"{text}; of {rest} it cannot be said." if rest else f"{text}."
+
+
+def claims_summary(claims: Sequence[Claim]) -> list[tuple[str, str]]:
+    """Count those that held, and name those that did not: what each line is about, and its words."""
+    held = sum(claim.held is True for claim in claims)
+    differ = [("differs", claim.paper) for claim in claims if claim.held is False]
+    return [("claims", f"{held} of {len(claims)} held"), *differ]

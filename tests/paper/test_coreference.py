@@ -1,0 +1,63 @@
+"""Section 5.3 on a small file of simulated mentions: what is held out, simpler ways and claims."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gumbelrace.applications.coreference import Task, resolve
+from gumbelrace.applications.coreference_search import Search
+from gumbelrace.models.coreference import (
+    bcubed,
+    blocks,
+    fit,
+    in_training,
+    mentions,
+    simulate,
+)
+from gumbelrace.paper.coreference import baselines, claims, evaluations_to_converge, held_out
+
+SEARCH = Search(sweeps=6, cold=2, starts=2)
+
+
+@pytest.fixture(scope="module")
+def task():
+    found = mentions(simulate(500, np.random.default_rng(1)))
+    factor = fit(blocks(found), np.random.default_rng(2))
+    return Task(found, factor, SEARCH, ("raced", "matrix", "incremental"), runs=2, seed=3)
+
+
+def test_blocks_held_out_are_not_those_of_the_training(task):
+    blocks = held_out(task.mentions, 5, 400)
+    sizes = np.bincount(task.mentions.block)
+    assert blocks
+    for block, name in enumerate(task.mentions.block_names):
+        assert (block in blocks) == (5 <= sizes[block] <= 400 and not in_training(name))
+
+
+def test_baselines(task):
+    """Oracle: whole blocks and single mentions, judged directly."""
+    found = {one.way: one[1:] for one in baselines(task)}
+    assert found["whole blocks"] == bcubed(task.mentions.label, task.mentions.block)
+    assert found["each mention alone"] == bcubed(task.mentions.label, np.arange(500))
+    assert found["average linkage"][2] > found["whole blocks"][2]
+    assert len(found) == 4
+
+
+def test_claims_of_the_paper(task, tmp_path):
+    printed = replace(SEARCH, placed=True, merges=False)
+    paper = replace(task, search=printed, samplers=("as printed", "matrix"))
+    found = resolve(paper, tmp_path / "blocks")
+    held = [*claims(found)]
+    assert len(held) == 6
+    in_blocks = [np.bincount(found.clusters["as printed"][rows]) for rows in paper.rows]
+    looks = sum(len(rows) * np.minimum(n, 3).sum() for rows, n in zip(paper.rows, in_blocks, strict=True))
+    pairs = sum(len(rows) * (len(rows) - 1) for rows in paper.rows)
+    assert f"{looks / pairs:.0%} of an exact sweep" in held[2].why
+    assert "first sweep" in held[3].ours
+    assert held[4].held is (found.audits[0].errors / found.audits[0].choices <= 0.05)
+    run = [point for point in found.points if point.sampler == "matrix" and point.run == 0]
+    assert evaluations_to_converge(run, "exact", run[-1].f1 / 0.98) == pytest.approx(
+        min(p.exact for p in run if p.f1 >= run[-1].f1)
+    )
+    assert evaluations_to_converge(run, "exact", 2.0) == np.inf
