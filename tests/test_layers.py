@@ -41,7 +41,6 @@ LAYERS = {
     "models": 6.5,  # read by the layers above; itself reads only HIGHEST_FOR_MODELS and below
     "tables": 6.8,
     "integrations": 7,
-    "experiments": 7.5,
     "applications": 8,
     "report": 9,
     "paper": 9.5,  # read by its commands only: OF_THE_PAPER

@@ -5,10 +5,10 @@ import re
 import pytest
 from tests.report.studies import DELTAS, DRAWS, SOLVERS, race, records, study
 
-from gumbelrace.experiments.records import Broken, Level, Problem, Record
 from gumbelrace.paper.bounds import level_figure
 from gumbelrace.paper.claims import claims_sentence, claims_table
 from gumbelrace.paper.failures import broken_figure, broken_table
+from gumbelrace.paper.records import Broken, Level, Problem, Record
 from gumbelrace.paper.synthetic import (
     key_records,
     key_sentence,

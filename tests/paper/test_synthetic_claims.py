@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from gumbelrace.experiments.records import Broken, Record
 from gumbelrace.paper import synthetic_claims as claims
+from gumbelrace.paper.records import Broken, Record
 from gumbelrace.paper.synthetic_study import Settings
 
 DRAWS = 10_000

@@ -8,9 +8,9 @@ from tests.common import totals
 
 from gumbelrace.applications.store import Store
 from gumbelrace.audit import audit
-from gumbelrace.experiments.records import Problem
 from gumbelrace.paper import synthetic_problem as synthetic
 from gumbelrace.paper import synthetic_study as study
+from gumbelrace.paper.records import Problem
 from gumbelrace.paper.synthetic_study import Point, Settings, run
 
 SMALL = Settings(draws=30, seed=3, size=2000, arms=(2,))

@@ -3,7 +3,7 @@
 from itertools import product
 
 from gumbelrace.applications.demo import Row
-from gumbelrace.experiments.records import (
+from gumbelrace.paper.records import (
     BoundPoint,
     Broken,
     Claim,

@@ -5,7 +5,7 @@ import csv
 import pytest
 from pyarrow import parquet
 
-from gumbelrace.experiments.records import Claim, Problem
+from gumbelrace.paper.records import Claim, Problem
 from gumbelrace.tables.writing import write_rows
 
 ROWS = [Problem(2, "normal", 0.1), Problem(10, "log,normal", 1 / 3)]

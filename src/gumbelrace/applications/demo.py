@@ -22,7 +22,6 @@ from gumbelrace.audit import audit
 from gumbelrace.bounds.normal import Normal
 from gumbelrace.bounds.serfling import Serfling
 from gumbelrace.errors import ShapeMismatch
-from gumbelrace.experiments.records import Standing, WatchedRace
 from gumbelrace.models.synthetic import normalised
 from gumbelrace.population.base import Population
 from gumbelrace.population.factors import factors
@@ -53,6 +52,28 @@ CONTENDERS: tuple[tuple[str, Solver, float], ...] = (
     ("Race(Serfling())", Race(Serfling()), 0.5),
     ("LilUCB()", LilUCB(), 0.01),
 )
+
+
+class Standing(NamedTuple):
+    """An arm at one look of a race: its sum less the leader's, estimated and bounded."""
+
+    look: int
+    rows: int
+    arm: int
+    estimate: float
+    low: float
+    high: float
+    alive: bool  # whether it is read again, or has won
+
+
+class WatchedRace(NamedTuple):
+    """One race as the engine ran it."""
+
+    size: int
+    arms: int
+    delta: float
+    standings: tuple[Standing, ...]
+    outcome: Outcome
 
 
 class Row(NamedTuple):

@@ -16,9 +16,9 @@ from gumbelrace.cli.reproduce_arch import arch
 from gumbelrace.cli.reproduce_coreference import coreference
 from gumbelrace.cli.text import paragraphs
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.experiments.records import Level, Record
 from gumbelrace.paper.bounds import compared_levels
 from gumbelrace.paper.claims import claims_summary
+from gumbelrace.paper.records import Level, Record
 from gumbelrace.paper.synthetic import study_record, synthetic_page, write_data
 from gumbelrace.paper.synthetic_study import Settings, expected_cost, run
 from gumbelrace.report.page import write_page

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.applications.arch_chains import EXACT, RACED, Plan, correlations, spent
-from gumbelrace.experiments.records import Claim
 from gumbelrace.paper.arch_exact import Audits, Checked, TwinResult
 from gumbelrace.paper.arch_study import PaperStudy
 from gumbelrace.paper.claims import claims_sentence, claims_table
+from gumbelrace.paper.records import Claim
 from gumbelrace.report.arch import arch_sections, cost_table, what_it_took
 from gumbelrace.report.arch_figures import four_panels
 from gumbelrace.report.numbers import count, interval

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from gumbelrace.bounds.lil import Lil, heuristic, radius
 from gumbelrace.bounds.normal import Normal
 from gumbelrace.bounds.serfling import Serfling
-from gumbelrace.experiments.records import BoundPoint, Level
 from gumbelrace.jit import kernel
 from gumbelrace.models.synthetic import normalised
+from gumbelrace.paper.records import BoundPoint, Level
 from gumbelrace.population.table import table
 from gumbelrace.report.charts import log_axis, panel_axes
 from gumbelrace.report.colours import STAND_IN

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gumbelrace.experiments.records import Claim
+from gumbelrace.paper.records import Claim
 from gumbelrace.report.page import Column, Table, Verdict
 
 COLUMNS = [Column(title, is_number=False) for title in ("The paper says", "We found", "Verdict", "Why")]

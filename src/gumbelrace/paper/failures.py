@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gumbelrace.experiments.records import Broken
+from gumbelrace.paper.records import Broken
 from gumbelrace.paper.synthetic_figures import ON_THE_LINE, delta_axis
 from gumbelrace.paper.synthetic_problem import SOLVERS, PaperTable
 from gumbelrace.population.base import Floats

@@ -8,10 +8,10 @@ from statistics import median
 from typing import Any
 
 from gumbelrace.applications.demo import example_race
-from gumbelrace.experiments.records import DataFile, Problem, Record, SyntheticStudy
 from gumbelrace.paper.bounds import bound_curves, compared_levels, level_figure, unit_rewards
 from gumbelrace.paper.claims import claims_sentence, claims_table
 from gumbelrace.paper.failures import broken, broken_figure, broken_table
+from gumbelrace.paper.records import DataFile, Problem, Record, SyntheticStudy
 from gumbelrace.paper.synthetic_claims import claims
 from gumbelrace.paper.synthetic_figures import (
     FIGURES,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy  # its parts load when first used
 
-from gumbelrace.experiments.records import Broken, Claim, Problem, Record
+from gumbelrace.paper.records import Broken, Claim, Problem, Record
 from gumbelrace.paper.synthetic_problem import rewards
 from gumbelrace.population.base import Floats
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from gumbelrace.experiments.records import BoundPoint, Record
+from gumbelrace.paper.records import BoundPoint, Record
 from gumbelrace.report.charts import (
     MARKERS,
     PANEL,

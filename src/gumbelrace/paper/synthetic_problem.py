@@ -15,8 +15,8 @@ import numpy as np
 from gumbelrace.bounds.normal import Normal
 from gumbelrace.bounds.serfling import Serfling
 from gumbelrace.bounds.variance import Marginal
-from gumbelrace.experiments.records import Problem
 from gumbelrace.models.synthetic import normalised
+from gumbelrace.paper.records import Problem
 from gumbelrace.population.base import Floats
 from gumbelrace.population.table import Table
 from gumbelrace.solvers.base import Solver

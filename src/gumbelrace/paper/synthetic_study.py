@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gumbelrace.applications.store import Stopped, Store, done_in_threads
-from gumbelrace.experiments.records import Problem, Record
+from gumbelrace.paper.records import Problem, Record
 from gumbelrace.paper.synthetic_problem import (
     ARMS,
     DELTAS,

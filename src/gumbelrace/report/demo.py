@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gumbelrace.applications.demo import Row
-from gumbelrace.experiments.records import Standing, WatchedRace
+from gumbelrace.applications.demo import Row, Standing, WatchedRace
 from gumbelrace.optional import optional
 from gumbelrace.report.charts import log_axis
 from gumbelrace.report.colours import STAND_IN

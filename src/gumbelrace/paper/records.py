@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from gumbelrace.solvers.base import Outcome
+from gumbelrace.applications.demo import WatchedRace
 from gumbelrace.verdict import clopper_pearson
 
 
@@ -96,28 +96,6 @@ class Level(NamedTuple):
     printed: float
     two_sided: float
     one_sided: float
-
-
-class Standing(NamedTuple):
-    """An arm at one look of a race: its sum less the leader's, estimated and bounded."""
-
-    look: int
-    rows: int
-    arm: int
-    estimate: float
-    low: float
-    high: float
-    alive: bool  # whether it is read again, or has won
-
-
-class WatchedRace(NamedTuple):
-    """One race as the engine ran it."""
-
-    size: int
-    arms: int
-    delta: float
-    standings: tuple[Standing, ...]
-    outcome: Outcome
 
 
 class DataFile(NamedTuple):
