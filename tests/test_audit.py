@@ -53,7 +53,7 @@ POPULATIONS = {
 def test_what_rows_always_read_share_hides_nothing(shared):
     """The rows are read first: what they share must cancel before it is added to anything."""
     rewards = REWARDS.copy()
-    rewards[[5, 70]] = [[shared], [0.5]] + np.array([[0.0] * 4, [0.1, -0.4, 0.3, -np.inf]])
+    rewards[5], rewards[70] = shared, [0.6, 0.1, 0.8, -np.inf]
     population = gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], 400, 4, impossible=[5, 70])
     values = np.delete(rewards, 5, axis=0).sum(axis=0) + seeded(2).gumbel(size=(500, 4))
     report = gr.audit(population, Stubborn(2), draws=500, rng=seeded(2))

@@ -74,7 +74,7 @@ class BlindPilot(UserWarning):
 
 
 class UnseenData(UserWarning):
-    """A checkpoint cannot compare all that a kernel owns; the message names what, and `tag` stands for it."""
+    """A checkpoint cannot compare all that a kernel owns; the message says what, `tag=` stands for it."""
 
 
 class PromiseBroken(UserWarning):

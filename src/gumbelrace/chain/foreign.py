@@ -1,4 +1,4 @@
-"""Where other packages and classes keep data: pandas, sparse matrices of SciPy, slots, the user's classes."""
+"""Where other packages and classes keep data: pandas, sparse matrices, slots, classes of the user's own."""
 
 import contextlib
 import sys
@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from gumbelrace.chain.contents import origin
+from gumbelrace.chain.contents import ROWS, SETS, is_array, is_value, origin
 
+LIBRARY = __name__.partition(".")[0]
 INSTALLED = ("site-packages", "dist-packages")
 
 
@@ -57,13 +58,27 @@ def slots_of(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def is_users(kind: type) -> bool:
-    """Whether a class is of the user's own code: neither Python's nor of an installed package."""
+    """Whether a class is of the user's own code: neither Python's nor ours nor of an installed package."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
     installed = any(folder in file for folder in INSTALLED)
-    return not (installed or _is_standard(kind) or issubclass(kind, Enum))
+    return not (installed or _root(kind) == LIBRARY or _is_standard(kind) or issubclass(kind, Enum))
+
+
+def class_data(kind: type) -> dict[str, Any]:
+    """Give the data that a class of the user's own has, inherited ones too."""
+    bases = [base for base in reversed(kind.__mro__) if is_users(base)]
+    everything = {name: within for base in bases for name, within in vars(base).items()}
+    return {name: within for name, within in everything.items() if not _is_machinery(name, within)}
+
+
+def _is_machinery(name: str, within: Any) -> bool:
+    is_data = is_value(within) or is_array(within) or isinstance(within, (dict, *ROWS, *SETS))
+    return name.startswith(("__", "_abc_")) or not is_data
 
 
 def _is_standard(kind: type) -> bool:
-    # A script is __main__, a module of the standard library by name only.
-    root = (kind.__module__ or "").partition(".")[0]
-    return root in sys.stdlib_module_names and root != "__main__"
+    return _root(kind) in sys.stdlib_module_names  # a user's script is not: it is __main__
+
+
+def _root(kind: type) -> str:
+    return (kind.__module__ or "").partition(".")[0]

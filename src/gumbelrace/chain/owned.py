@@ -3,9 +3,9 @@
 Looked at are fields and attributes, tuples, lists and dicts, and what functions have at hand: variables of
 the functions around them, defaults, and global ones of their own module. What counts are data by their
 contents, the compiled code of functions (which another version of Python changes; of the library's own
-only the name) and the classes of objects, with the data that classes of the user's own have. A number that a
-function or a method sets anew counts something, and is left out. No code of a user's is called. What cannot
-be seen this way is named.
+only the name) and the classes of objects, with the data that classes of the user's own have. A number that
+a function or a method sets anew counts something, and is left out. No code of a user's is called. What
+cannot be seen this way is named.
 """
 
 import contextlib
@@ -23,7 +23,16 @@ import numpy as np
 
 from gumbelrace.chain.bytecode import SETS_VARIABLE, code_print, codes, set_by, set_by_methods
 from gumbelrace.chain.contents import DEEPEST, PLAIN, ROWS, SETS, content_print, is_array, is_value, sampled
-from gumbelrace.chain.foreign import columns_of, is_frame, is_sparse, is_users, parts_of_sparse, slots_of
+from gumbelrace.chain.foreign import (
+    LIBRARY,
+    class_data,
+    columns_of,
+    is_frame,
+    is_sparse,
+    is_users,
+    parts_of_sparse,
+    slots_of,
+)
 from gumbelrace.errors import UnseenData
 from gumbelrace.pool import Pool
 from gumbelrace.shuffle import SeparateRows
@@ -43,8 +52,6 @@ NO_DATA = (
     logging.Logger,
     types.ModuleType,
 )
-# Functions of the library have no data of the user's but in their closures.
-LIBRARY = __name__.partition(".")[0]
 
 
 def fingerprints(kernel: Any) -> dict[str, str]:
@@ -89,8 +96,8 @@ class Search:
             name, what = next(iter(self.unseen.items()))
             others = f" and {len(self.unseen) - 1} more" if len(self.unseen) > 1 else ""
             warnings.warn(
-                f"the checkpoint cannot tell whether {name} ({what}){others} is the same when the run goes on; "
-                "give tag=, a text that names the data",
+                f"the checkpoint cannot tell whether {name} ({what}){others} is the same when the run goes "
+                "on; give tag=, a text that names the data",
                 UnseenData,
                 stacklevel=4,  # whoever called `run`
             )
@@ -122,7 +129,7 @@ def _itself(value: Any) -> tuple[str | None, bool]:
     """Give the fingerprint of an object, if it has one, and whether that is one of its parts as well."""
     if is_value(value):
         return content_print(value), True
-    if is_array(value) and not is_frame(value) or isinstance(value, SETS) or _is_long(value):
+    if (is_array(value) and not is_frame(value)) or isinstance(value, SETS) or _is_long(value):
         contents = content_print(value)
         return contents, contents is not None
     if isinstance(value, (Mapping, *ROWS, functools.partial, types.MethodType, type)):
@@ -149,6 +156,7 @@ def _is_opaque(value: Any) -> bool:
 
 
 def _is_ours(function: Any) -> bool:
+    # Functions of the library have no data of the user's but in their closures.
     return (function.__module__ or "").partition(".")[0] == LIBRARY
 
 
@@ -174,10 +182,10 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     elif is_sparse(value):
         yield from parts_of_sparse(value)
     elif isinstance(value, type):
-        yield from _of_class(value).items()
+        yield from _lasting(class_data(value), set_by_methods(value))
     elif is_dataclass(value):
         given = {item.name: getattr(value, item.name) for item in fields(value) if item.init}
-        yield from _lasting(_of_class(type(value)) | given, _counting(value))
+        yield from _lasting(class_data(type(value)) | given, _counting(value))
     elif isinstance(value, functools.partial):
         yield from (("", value.func), ("", value.args), ("", value.keywords))
     elif isinstance(value, types.MethodType):
@@ -197,21 +205,9 @@ def _some(entries: list[Any]) -> Iterator[Any]:
     yield from (entries[place] for place in sampled(entries, MANY))
 
 
-def _of_class(kind: type) -> dict[str, Any]:
-    """Give the data that a class of the user's own has, inherited ones too."""
-    bases = [base for base in reversed(kind.__mro__) if is_users(base) and not _is_ours(base)]
-    everything = {name: within for base in bases for name, within in vars(base).items()}
-    return {name: within for name, within in everything.items() if not _is_machinery(name, within)}
-
-
-def _is_machinery(name: str, within: Any) -> bool:
-    is_data = is_value(within) or is_array(within) or isinstance(within, (dict, *ROWS, *SETS))
-    return name.startswith(("__", "_abc_")) or not is_data
-
-
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the attributes of an object that it was given, not those that it keeps for later."""
-    given = _of_class(type(value)) | {
+    given = class_data(type(value)) | {
         name: within
         for name, within in (*slots_of(value), *getattr(value, "__dict__", {}).items())
         if not isinstance(inspect.getattr_static(type(value), name, None), functools.cached_property)

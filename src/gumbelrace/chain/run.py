@@ -67,7 +67,9 @@ def run(
         only if draws come by the ten megabytes a second: each is written once), and at least
         every five minutes. If it exists, the run goes on from there: called with the same
         arguments (`rng` made anew from its seed), a run that was killed gives bit for bit what it
-        would have given. A larger `steps` makes a run longer. What a kernel owns must be that
+        would have given (but for tables of 16,384 rows and more that were drawn from before the run
+        and not before its resumption, or the other way round: they keep the order of their first use). A
+        larger `steps` makes a run longer. What a kernel owns must be that
         of the run before: data and functions are compared where they can be seen (in fields, and
         among the variables that functions use), large arrays and lists in 65,536 of their entries,
         functions by their compiled code: another version of Python is refused if there are any of

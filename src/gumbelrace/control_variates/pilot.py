@@ -68,7 +68,9 @@ def checked_spread(spread: ArrayLike | None, dimension: int) -> Floats | None:
         raise InvalidArgument("spread must be finite: how far from the centre points will be")
     factor = given if given.ndim == 2 else given * np.eye(dimension)
     if (given.ndim < 2 and (given <= 0.0).any()) or not factor.any(axis=1).all():
-        raise InvalidArgument(f"spread is {spread!r}; it must be positive: how far from the centre points will be")
+        raise InvalidArgument(
+            f"spread is {spread!r}; it must be positive: how far from the centre points will be"
+        )
     return factor
 
 

@@ -169,8 +169,8 @@ def check_fit(control: ControlVariate, size: int, arms: int) -> None:
         raise InvalidArgument("a sum of the control variate is not finite")
     if np.spacing(np.abs(control.sums)).max() > COARSEST:
         raise InvalidArgument(
-            f"sums of the control variate are as large as {np.abs(control.sums).max():.3g}: double precision "
-            f"does not hold differences of {COARSEST} beside them; subtract what all arms share"
+            f"sums of the control variate are as large as {np.abs(control.sums).max():.3g}: double "
+            f"precision does not hold differences of {COARSEST} beside them; subtract what all arms share"
         )
     for rows in (control.size, control.always.size if control.always else None):
         if rows not in (None, size):

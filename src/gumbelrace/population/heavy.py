@@ -101,7 +101,7 @@ def check_pilot(plain: float, size: int, what: str) -> None:
         raise InvalidArgument(f"rewards do not differ between the points of the pilot: {what}")
     if size * plain <= FIRST * SMALL**2:
         warnings.warn(
-            f"rewards hardly differ between the points of the pilot, which cannot tell what matters: {what}",
+            f"rewards hardly differ between the points of the pilot, which sees nothing there: {what}",
             BlindPilot,
             stacklevel=_users_frame(),
         )
