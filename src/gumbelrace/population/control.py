@@ -22,8 +22,8 @@ from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, 
 from gumbelrace.shuffle import Rows
 
 FORM = "function(n, arm, *data)"
-# Log probabilities that differ by less than this are the same.
-COARSEST = 0.001
+# Log probabilities that differ by less than this are the same; many steps of rounding apart, they are not.
+COARSEST, MANY_STEPS = 0.001, 1024
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -167,7 +167,7 @@ def check_fit(control: ControlVariate, size: int, arms: int) -> None:
         )
     if not np.isfinite(control.sums).all():
         raise InvalidArgument("a sum of the control variate is not finite")
-    if np.spacing(np.abs(control.sums)).max() > COARSEST:
+    if _is_too_coarse(control.sums):
         raise InvalidArgument(
             f"sums of the control variate are as large as {np.abs(control.sums).max():.3g}: double "
             f"precision does not hold differences of {COARSEST} beside them; subtract what all arms share"
@@ -176,6 +176,13 @@ def check_fit(control: ControlVariate, size: int, arms: int) -> None:
         if rows not in (None, size):
             raise ShapeMismatch(f"the control variate is of {rows} rows; the population has {size}")
     try_out(Call(users(control.function), FORM, {"n": size - 1, "arm": arms - 1}, control.data))
+
+
+def _is_too_coarse(sums: Floats) -> bool:
+    """Whether the best two sums are so large, and so close, that rounding may decide between them."""
+    best = np.sort(sums)[-2:]
+    step = np.spacing(np.abs(best).max())
+    return bool(len(best) > 1 and step > COARSEST and best[1] - best[0] <= MANY_STEPS * step)
 
 
 def known(control: ControlVariate, rewards_of: Callable[[Indices], Floats]) -> Known:
