@@ -154,7 +154,8 @@ def sample(
     bound = TotalVariation(promise.delta, promise.proved, promise.assumption, shared)
     draws = _draws(rewards, bound, found)
     if count > 0 and _is_worth(check, rewards, draws, solver):
-        draws = replace(draws, checked=_checked(rewards, draws, noise.kept(), promise))
+        # Not `rewards`, which may have no order yet: a check must not give it one.
+        draws = replace(draws, checked=_checked(ordered, draws, noise.kept(), promise))
     return draws if size is not None else _single(draws)
 
 
