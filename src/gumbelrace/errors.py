@@ -69,5 +69,13 @@ class UnevenResiduals(UserWarning):
     """A few rows carry the residuals of a control variate: a normal bound would miss them."""
 
 
+class BlindPilot(UserWarning):
+    """The points of a pilot differ so little that it cannot tell which rows matter."""
+
+
+class UnseenData(UserWarning):
+    """A checkpoint cannot compare all that a kernel owns; the message says what, `tag=` stands for it."""
+
+
 class PromiseBroken(UserWarning):
     """Decisions that were checked exactly are wrong more often than was promised, or impossible."""

@@ -24,8 +24,6 @@ HELD = 2**20
 DRAW = Asked(Question.DRAW)
 # What is kept of each draw.
 DRAWN = ("arms", "evaluations", "looks", "exhausted")
-# Draws are checked by default if reading all rewards once is at most this share of what they have read.
-CHECK_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -121,8 +119,9 @@ def sample(
         tables of 16,384 rows and more, whose draws share the order of the rows otherwise (see `table`);
         draws from all other populations have an order each.
     check : bool, optional
-        Whether draws are compared with exact ones, for which all rewards are read once. Default: if that
-        is at most a tenth of what the draws have read, and the solver can err. It changes no draw.
+        Whether draws are compared with exact ones, for which all rewards are read once. Default: if the
+        draws have read as much as that or more, not all of them everything, and the solver can err: it
+        doubles what is read at most. It changes no draw.
 
     Returns
     -------
@@ -159,7 +158,8 @@ def sample(
     bound = TotalVariation(promise.delta, promise.proved, promise.assumption, shared)
     draws = _draws(rewards, bound, found)
     if count > 0 and _is_worth(check, rewards, draws, solver):
-        draws = replace(draws, checked=_checked(rewards, draws, noisy.offsets, promise))
+        # Not `rewards`, which may have no order yet: a check must not give it one.
+        draws = replace(draws, checked=_checked(ordered, draws, noisy.offsets, promise))
     return draws if size is not None else _single(draws)
 
 
@@ -202,8 +202,11 @@ class Kept:
 
 
 def _is_worth(check: bool | None, population: Population, draws: "Draws", solver: Solver) -> bool:
-    affordable = population.rewards <= CHECK_SHARE * np.sum(draws.evaluations)
-    return bool(affordable and solver.promise.delta > 0.0) if check is None else check
+    if check is not None:
+        return check
+    affordable = population.rewards <= np.sum(draws.evaluations)
+    raced = np.any(draws.evaluations < population.rewards - population.read_before)  # others are exact
+    return bool(affordable and raced and solver.promise.delta > 0.0)
 
 
 def _checked(population: Population, draws: "Draws", offsets: Floats, promise: Promise) -> Audit:

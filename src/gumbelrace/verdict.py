@@ -102,8 +102,8 @@ class Audit:
         """Warn if the promise is broken, or something impossible was drawn."""
         if self.broken or self.impossible:
             warnings.warn(
-                f"checked exactly: {self}; declare rows that can be -inf (`impossible`), give a "
-                "reward_range, or use Exact(), and see gumbelrace.audit",
+                f"checked exactly: {self}; declare rows that can be -inf (`impossible`, or a "
+                "reward_range down to it), give a reward_range, or use Exact(), and see gumbelrace.audit",
                 PromiseBroken,
                 stacklevel=4,  # whoever called `sample` or `run`
             )

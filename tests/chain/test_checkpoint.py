@@ -197,13 +197,14 @@ def environment():
     return os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
 
 
+PRESSED = True
+
+
 class Pressing(Kernel):
     """Presses Ctrl-C at its 50th step, if it is told to."""
 
-    press = True
-
     def step(self, rng, state):
-        if self.press:
+        if PRESSED:
             time.sleep(1e-4)
             if state.x == 49.0:
                 _thread.interrupt_main()
@@ -216,7 +217,7 @@ class Pressing(Kernel):
 def test_ctrl_c_within_a_process(tmp_path, monkeypatch):
     arguments = {"state": Point(0.0), "steps": 20_000, "thin": 3}
     assert walk(tmp_path, kernel=Pressing(), **arguments).interrupted
-    monkeypatch.setattr(Pressing, "press", False)
+    monkeypatch.setitem(globals(), "PRESSED", False)
     resumed = walk(tmp_path, kernel=Pressing(), **arguments)
     assert_same(resumed, walk(kernel=Pressing(), **arguments))
 

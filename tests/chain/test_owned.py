@@ -5,6 +5,8 @@ import json
 import os
 import subprocess
 import sys
+import warnings
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,11 +21,12 @@ from tests.common import seeded
 import gumbelrace as gr
 from gumbelrace.chain import owned
 from gumbelrace.chain.owned import fingerprints
-from gumbelrace.errors import CheckpointMismatch, InvalidArgument
+from gumbelrace.errors import CheckpointMismatch, InvalidArgument, UnseenData
 from gumbelrace.kernels.base import Info, Kernel
 
 GLOBAL = np.arange(5.0)
 OTHER = np.ones(3)  # used by nobody
+TEXTS = {"one": {"two", "three", "four"}}  # in another order in another process
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,13 @@ class Holder(Kernel):
 class Pair(NamedTuple):
     left: Any
     right: Any
+
+
+class Slotted:
+    __slots__ = ("__weakref__", "later", "slot")
+
+    def __init__(self, slot):
+        self.slot = slot
 
 
 class Plain:
@@ -80,6 +90,10 @@ def frozen(values):
     return function
 
 
+def pandas():
+    return pytest.importorskip("pandas")
+
+
 PLACES = {
     "held": lambda y: y,
     "held[1]": lambda y: (1, y),
@@ -90,7 +104,28 @@ PLACES = {
     "held.data[0]": lambda y: gr.pairs(log_factor, (y, 2.0), 5),
     "held.data": lambda y: scipy.sparse.csr_matrix(np.diag(y)),
     "held.rewards": lambda y: gr.table(y[:, None]),
+    "held.slot": lambda y: Slotted(y),
+    "held['b']": lambda y: pandas().DataFrame({"a": "text", "b": y}),
+    "held['a']": lambda y: pandas().DataFrame({"a": [f"text {v}" for v in y], "b": 0.0}),
+    "held.index": lambda y: pandas().Series(0.0, y),
     "held.log_factors.values": lambda y: gr.factors(closure(y), size=5, arms=1),
+}
+CONTAINERS = {
+    "objects": lambda y: np.array([*y, "text", None, (1, y)], object),
+    "set": lambda y: {"one", "two", *y.tolist()},
+    "frozensets": lambda y: [frozenset(y.tolist())],
+    "deque": lambda y: deque(y.tolist()),
+    "deque of deques": lambda y: deque([deque(y)]),
+    "buffer": lambda y: bytearray(y.tobytes()),
+    "long text": lambda y: 100 * str(y),
+    "many": lambda y: [(v, "text", {"a": v}) for v in np.repeat(y, 5000).tolist()],
+    "many in a dict": lambda y: {f"{place}": v for place, v in enumerate(np.repeat(y, 20))},
+    "many of the last": lambda y: [(0.0,)] * 25_000 + [(v,) for v in np.repeat(y, 100).tolist()],
+    "objects of objects": lambda y: np.array([Plain(y), Slotted(2)]),
+    "many objects": lambda y: [Plain(v) for v in np.repeat(y, 5000)],
+    "class": lambda y: type("Own", (), {"y": y, "__module__": __name__})(),
+    "a class itself": lambda y: type("Own", (), {"y": y, "__module__": __name__}),
+    "inherited": lambda y: type("Own", (type("Base", (), {"y": y, "__module__": __name__}),), {})(),
 }
 FUNCTIONS = {
     "closure": closure,
@@ -108,6 +143,47 @@ def test_data_are_seen_and_named(name):
     assert found == same
     assert owned.differing(found, changed) == name
     assert not any("made" in held for held in found)
+
+
+@pytest.mark.parametrize("make", CONTAINERS.values(), ids=CONTAINERS)
+def test_contents_are_seen(make):
+    y, other = np.arange(1.0, 6.0), np.array([1.0, 2.0, 3.0, 4.5, 5.0])
+    found, same, changed = (owned.Search(Holder(make(values))) for values in (y, y.copy(), other))
+    assert found.found == same.found != changed.found
+    assert found.unseen == {}
+
+
+def test_a_sparse_matrix_is_what_it_says_not_what_it_keeps():
+    rng, graph = seeded(), scipy.sparse.random_array((30, 30), density=0.3, rng=seeded())
+    entries, places = graph.tocoo(), rng.permutation(graph.nnz)
+    mixed = scipy.sparse.csr_array((entries.data[places], [c[places] for c in entries.coords]), (30, 30))
+    looked_at = graph.tocsr().copy()
+    assert looked_at.has_canonical_format  # SciPy looks, and keeps what it has found
+    before = fingerprints(Holder(graph.tocsr()))
+    assert fingerprints(Holder(looked_at)) == fingerprints(Holder(mixed)) == before
+    assert owned.differing(before, fingerprints(Holder(1.5 * graph.tocsr()))) == "held.data"
+
+
+UNSEEN = {
+    "a generator": lambda: (v for v in [1.0]),
+    "a set": lambda: {Plain(1.0)},
+    "part of too much to be searched": lambda: functools.reduce(lambda inner, _: [inner], range(99), OTHER),
+}
+
+
+@pytest.mark.parametrize("what", UNSEEN)
+def test_what_cannot_be_seen_is_named_once(what, tmp_path):
+    def run(tag):
+        arguments = Holder([1.0, UNSEEN[what]()]), Point(0.0), 2, seeded()
+        gr.run(*arguments, checkpoint=tmp_path / str(tag), progress=False, tag=tag)
+
+    with pytest.warns(UnseenData, match=rf"held\[1\].*\({what}\).*tag=") as caught:
+        run(None)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run("May")
 
 
 @pytest.mark.parametrize("make", FUNCTIONS.values(), ids=FUNCTIONS)
@@ -229,13 +305,16 @@ def test_a_checkpoint_by_another_function_is_refused(tmp_path):
 
 
 class Counted:
-    """A likelihood that counts, in an attribute, a variable around it and a global one."""
+    """A likelihood that counts, in an attribute, one of its class, and a variable around it."""
+
+    calls_of_all = 0
 
     def __init__(self, scale):
         self.scale, self.calls = scale, 0
 
     def __call__(self, points):
         self.calls += 1
+        Counted.calls_of_all += 1
         return gr.table(-self.scale * (Y[:, None] - points[:, 0]) ** 2)
 
 
@@ -253,10 +332,11 @@ def counting_prior():
 def test_what_counts_while_a_chain_runs_is_no_data():
     likelihood = Counted(1.0)
     kernel = gr.Metropolis(likelihood, gr.RandomWalk(0.1), counting_prior())
-    before = fingerprints(kernel)
+    before, of_class = fingerprints(kernel), fingerprints(Holder(Counted))
     gr.run(kernel, gr.Position(np.zeros(1)), 5, seeded(), progress=False)
-    assert likelihood.calls > 0
+    assert Counted.calls_of_all >= likelihood.calls > 0
     assert fingerprints(kernel) == before
+    assert fingerprints(Holder(Counted)) == of_class
     assert fingerprints(gr.Metropolis(Counted(2.0), kernel.proposal, kernel.log_prior)) != before
 
 
@@ -281,8 +361,8 @@ def test_where_a_function_stands_is_no_data():
 ELSEWHERE = """
 import json
 from tests.chain import test_owned
-from tests.chain.test_owned import Holder, fingerprints, in_a_set, metropolis
-print(json.dumps(fingerprints(Holder((metropolis(), in_a_set)))))
+from tests.chain.test_owned import TEXTS, Holder, fingerprints, in_a_set, metropolis
+print(json.dumps(fingerprints(Holder((metropolis(), in_a_set, TEXTS)))))
 """
 
 
@@ -292,7 +372,7 @@ def test_fingerprints_are_the_same_in_another_process():
     environment = os.environ | {"PYTHONPATH": paths, "PYTHONHASHSEED": "7"}
     command = [sys.executable, "-c", ELSEWHERE]
     made = subprocess.run(command, cwd=root, env=environment, check=True, capture_output=True, timeout=120)
-    assert json.loads(made.stdout) == fingerprints(Holder((metropolis(), in_a_set)))
+    assert json.loads(made.stdout) == fingerprints(Holder((metropolis(), in_a_set, TEXTS)))
 
 
 def raced(rewards, path, **options):

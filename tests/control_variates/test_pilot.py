@@ -11,7 +11,7 @@ from tests.control_variates.test_data import derivatives, log_factor, rewards_of
 
 import gumbelrace as gr
 from gumbelrace.control_variates.pilot import laplace_factor
-from gumbelrace.errors import InvalidArgument, UnevenResiduals
+from gumbelrace.errors import BlindPilot, InvalidArgument, UnevenResiduals
 from gumbelrace.models import logistic
 
 SIZE, RARE, STEPS = 20_000, 20, 40_000
@@ -178,3 +178,37 @@ def test_one_reference_for_heavy_tails_is_refused(heavy_tailed):
     y, points = heavy_tailed
     with pytest.raises(InvalidArgument, match="makes it worse"):
         gr.data_taylor(y, derivatives, outliers=0.0).at(points)
+
+
+# ---- Pilots that see nothing ----
+
+
+@pytest.mark.parametrize("points", [[[0.0]], [[0.3], [0.3], [0.3]]])
+def test_points_that_do_not_differ_are_refused(points):
+    with pytest.raises(InvalidArgument, match="at least two different points"):
+        gr.data_taylor(seeded().standard_t(2, (400, 1)), derivatives, bins=20, points=points)
+
+
+def test_points_that_hardly_differ_are_warned_of():
+    y = seeded().standard_t(2, (400, 1))
+    with pytest.warns(BlindPilot, match="hardly differ"):
+        gr.data_taylor(y, derivatives, bins=20, points=[[0.0], [1e-9]])
+
+
+def test_binding_equal_points_is_no_check():
+    """A chain may propose where it stands; the check is then left to the next points."""
+    found = gr.data_taylor(np.r_[np.zeros(400), 1e3][:, None], derivatives, bins=1, outliers=0.0)
+    found.at([[0.3], [0.3], [0.3]])
+    with pytest.raises(InvalidArgument, match="makes it worse"):
+        found.at([[-1.0], [1.0]])
+
+
+@pytest.mark.parametrize("spread", [0, -1.0, [1.0, 0.0], np.zeros((2, 2))])
+def test_a_spread_that_is_not_positive_is_refused(rare, spread):
+    with pytest.raises(InvalidArgument, match="must be positive"):
+        raced(rare, spread=spread)
+
+
+def test_a_spread_that_moves_nothing_is_warned_of(rare):
+    with pytest.warns(BlindPilot, match="give a spread as large"):
+        raced(rare, spread=1e-9)

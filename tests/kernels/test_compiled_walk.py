@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gumbelrace as gr
+from gumbelrace.kernels.compiled_walk import read_always
 from gumbelrace.models import logistic
 
 SIZE, D = 3000, 3
@@ -233,3 +234,15 @@ def test_a_start_of_any_real_dtype_is_one_in_double_precision(problem, dtype, wa
         assert given["position"].dtype == np.float64
         np.testing.assert_array_equal(given["position"], right["position"])
         assert len(np.unique(right["position"])) > 10
+
+
+def test_what_rows_always_read_share_cancels_before_it_is_added():
+    rewards = np.array([[2.0**60, 2.0**60], [-0.25, 0.5], [1.0, 1.0], [-np.inf, 3.0], [np.nan, 0.0]])
+
+    def read(*rows):
+        points = np.array([[0.0], [1.0]])
+        return read_always.py_func(lambda n, theta, r: r[n, int(theta[0])], points, rows, (rewards,))
+
+    assert read(0, 1, 2) == (0.0, 0.75)
+    assert read(0, 1, 3)[0] == -np.inf < read(0, 1, 3)[1]
+    assert np.isnan(read(1, 4)).all()

@@ -121,6 +121,7 @@ def test_a_second_control_variate_is_refused(kind):
     ("changes", "error", "message"),
     [
         ({"sums": np.zeros(2)}, ShapeMismatch, "3 arms"),
+        ({"sums": 2.0**60 - np.array([0, 2**11, 2**40])}, InvalidArgument, "subtract what all arms share"),
         ({"sums": np.zeros((3, 1))}, ShapeMismatch, "3 arms"),
         ({"sums": np.array([0.0, np.nan, 0.0])}, InvalidArgument, "not finite"),
         ({"size": 299}, ShapeMismatch, "299 rows; the population has 300"),

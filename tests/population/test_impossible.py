@@ -6,7 +6,7 @@ import pytest
 from tests.common import seeded
 
 import gumbelrace as gr
-from gumbelrace.errors import InvalidArgument, PromiseBroken, RewardOutOfRange
+from gumbelrace.errors import InvalidArgument, NoPossibleArm, PromiseBroken, RewardOutOfRange
 
 # Arm 1 is as good as arm 0, but for 5 of 100,000 rows that rule it out.
 SIZE = 100_000
@@ -42,6 +42,10 @@ def likelihood(**options):
 MAKERS = pytest.mark.parametrize("make", [factors, compiled, likelihood])
 
 
+# Races on these are so cheap that a thousand read less than ten scans.
+CHEAP = gr.compiled(log_factor, (0.1 * REWARDS,), SIZE, 2)
+
+
 def impossible_draws(population, solver=RACE, count=500):
     draws = gr.sample(population, np.log([0.2, 0.8]), count, solver, rng=seeded(2), check=False)
     return int(np.sum(draws.arms == 1))
@@ -67,6 +71,29 @@ def test_an_undeclared_row_is_named(make):
 @pytest.mark.parametrize("solver", [RACE, gr.Betting(), gr.Race(gr.Serfling()), gr.LilUCB()], ids=repr)
 def test_a_range_down_to_minus_infinity_makes_every_row_count(solver):
     assert impossible_draws(compiled(reward_range=(-np.inf, 1.0)), solver, 20) == 0
+
+
+def test_arms_with_rows_of_their_own_declare_by_their_range():
+    """Negative control: without, the impossible arm is drawn, and the promise says what to do."""
+    one_arm = [REWARDS[:, arm].copy() for arm in range(2)]
+
+    def own(**options):
+        return gr.independent(lambda index, arm: one_arm[arm][index], [SIZE, SIZE], **options)
+
+    assert impossible_draws(own(), count=50) > 0
+    assert impossible_draws(own(reward_range=([-1.0, -np.inf], 1.0)), count=50) == 0
+    assert "a reward_range down to -inf" in RACE.promised(own()).assumption
+
+
+def test_a_chain_in_a_place_that_a_missed_row_forbids_says_what_to_do():
+    impossible = np.full((20, 2), -np.inf)
+    populations = {
+        "impossible=": gr.compiled(log_factor, (impossible,), 20, 2),
+        "down to -inf": gr.independent(lambda index, arm: impossible[index, arm], [20, 20]),
+    }
+    for words, population in populations.items():
+        with pytest.raises(NoPossibleArm, match=rf"if a chain went there.*{words}"):
+            RACE.best(population, None, seeded())
 
 
 def test_declared_rows_keep_the_sums():
@@ -173,6 +200,17 @@ def test_a_sample_shows_that_something_impossible_was_drawn():
         draws = gr.sample(compiled(), np.log([0.2, 0.8]), 2000, RACE, rng=seeded(2))
     assert draws.checked.impossible == np.sum(draws.arms == 1) > 100
     assert draws.checked.broken
+
+
+def test_draws_that_read_as_much_as_a_scan_are_checked():
+    """Negative control: fewer draws, which have read less, are not."""
+    with pytest.warns(PromiseBroken, match="draws of probability zero"):
+        draws = gr.sample(CHEAP, np.log([0.2, 0.8]), 1000, RACE, rng=seeded(2))
+    assert 1.0 < 1000 * draws.fraction < 10.0
+    assert draws.checked.impossible > 0
+    fewer = gr.sample(CHEAP, np.log([0.2, 0.8]), 20, RACE, rng=seeded(2))
+    assert 20 * fewer.fraction < 1.0
+    assert fewer.checked is None
 
 
 def test_a_check_changes_no_draw_and_can_be_left_out():

@@ -1,40 +1,57 @@
-"""What a kernel owns, by name, and a fingerprint of each part: of large arrays, of a sample.
+"""What a kernel owns, by name, and a fingerprint of each part: of large ones, of a sample.
 
 Looked at are fields and attributes, tuples, lists and dicts, and what functions have at hand: variables of
-the functions around them, defaults, and global ones of their own module. What counts are arrays, numbers,
-short texts, the compiled code of functions (which another version of Python changes; of the library's own
-only the name) and the classes of objects. A number that a function or a method sets anew counts something,
-and is left out. Nothing is called, and what cannot be seen this way has no fingerprint.
+the functions around them, defaults, and global ones of their own module. What counts are data by their
+contents, the compiled code of functions (which another version of Python changes; of the library's own
+only the name) and the classes of objects, with the data that classes of the user's own have. A number that
+a function or a method sets anew counts something, and is left out. No code of a user's is called. What
+cannot be seen this way is named.
 """
 
 import contextlib
 import functools
-import hashlib
 import inspect
+import io
 import logging
 import types
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumbelrace.chain.bytecode import SETS_VARIABLE, code_print, codes, set_by, set_by_methods
+from gumbelrace.chain.contents import DEEPEST, PLAIN, ROWS, SETS, content_print, is_array, is_value, sampled
+from gumbelrace.chain.foreign import (
+    LIBRARY,
+    class_data,
+    columns_of,
+    is_frame,
+    is_sparse,
+    is_users,
+    parts_of_sparse,
+    slots_of,
+)
+from gumbelrace.errors import UnseenData
 from gumbelrace.pool import Pool
 from gumbelrace.shuffle import SeparateRows
 
-# Entries of an array that are compared.
-SAMPLED = 2**16
 # A kernel is not searched further than this: it may hold on to half of a program.
-MOST_OBJECTS, DEEPEST = 20_000, 16
-PLAIN = (bool, int, float, complex, np.generic, str, bytes)
-LONGEST = 200  # of texts: longer ones are no options
+MOST_OBJECTS = 20_000
+# Containers of more than FEW entries have one fingerprint if all is data; else MANY entries are looked at.
+FEW, MANY = 64, 4096
 CODE = "code "  # begins the fingerprint of a function
-# In which order rows are read is drawn anew by every process; types and modules are no data.
-NO_DATA = (Pool, SeparateRows, np.random.Generator, logging.Logger, type, types.ModuleType)
-# Functions of the library have no data of the user's but in their closures.
-LIBRARY = __name__.partition(".")[0]
+# In which order rows are read is drawn anew by every process; modules are no data.
+NO_DATA = (
+    Pool,
+    SeparateRows,
+    np.random.Generator,
+    np.random.RandomState,
+    np.random.BitGenerator,
+    logging.Logger,
+    types.ModuleType,
+)
 
 
 def fingerprints(kernel: Any) -> dict[str, str]:
@@ -53,10 +70,54 @@ def fingerprints(kernel: Any) -> dict[str, str]:
     >>> found["solver"], found["solver.first"]
     ('Race', '8')
     """
-    found: dict[str, str] = {}
-    seen: dict[int, Any] = {}  # holds on to the objects, whose numbers are then theirs alone
-    _search(kernel, "", found, seen)
-    return found
+    return Search(kernel).found
+
+
+class Search:
+    """What was found of what a kernel owns.
+
+    Attributes
+    ----------
+    found : dict
+        Fingerprints, by name.
+    unseen : dict
+        What is there and cannot be compared, by name.
+    """
+
+    def __init__(self, kernel: Any) -> None:
+        self.found: dict[str, str] = {}
+        self.unseen: dict[str, str] = {}
+        self._seen: dict[int, Any] = {}  # holds on to the objects, whose numbers are then theirs alone
+        self._look(kernel, "", 0)
+
+    def warn(self) -> None:
+        """Warn of what cannot be compared."""
+        if self.unseen:
+            name, what = next(iter(self.unseen.items()))
+            others = f" and {len(self.unseen) - 1} more" if len(self.unseen) > 1 else ""
+            warnings.warn(
+                f"the checkpoint cannot tell whether {name} ({what}){others} is the same when the run goes "
+                "on; give tag=, a text that names the data",
+                UnseenData,
+                stacklevel=4,  # whoever called `run`
+            )
+
+    def _look(self, value: Any, name: str, depth: int) -> None:
+        if value is None or isinstance(value, NO_DATA):
+            return
+        itself, whole = _itself(value)
+        if itself is not None and name:
+            self.found[name] = itself
+        if whole or id(value) in self._seen:
+            return
+        if len(self._seen) > MOST_OBJECTS or depth > DEEPEST:
+            self.unseen[name] = "part of too much to be searched"
+            return
+        self._seen[id(value)] = value
+        if _is_opaque(value):
+            self.unseen[name] = f"a {type(value).__name__}"
+        for part, within in _parts(value):
+            self._look(within, _joined(name, part), depth + 1)
 
 
 def differing(one: Mapping[str, str], other: Mapping[str, str]) -> str:
@@ -64,41 +125,38 @@ def differing(one: Mapping[str, str], other: Mapping[str, str]) -> str:
     return min(name for name in {*one, *other} if one.get(name) != other.get(name))
 
 
-def _search(value: Any, name: str, found: dict[str, str], seen: dict[int, Any], depth: int = 0) -> None:
-    if value is None or isinstance(value, NO_DATA):
-        return
-    itself = _itself(value)
-    if itself is not None and name:
-        found[name] = itself
-    if _is_leaf(value) or id(value) in seen or len(seen) > MOST_OBJECTS or depth > DEEPEST:
-        return
-    seen[id(value)] = value
-    for part, within in _parts(value):
-        _search(within, _joined(name, part), found, seen, depth + 1)
-
-
-def _is_leaf(value: Any) -> bool:
-    return isinstance(value, PLAIN) or hasattr(value, "__array__")
-
-
-def _itself(value: Any) -> str | None:
-    """Give the fingerprint of an object without its parts, if that says anything."""
-    if isinstance(value, (str, bytes)):
-        return repr(value) if len(value) <= LONGEST else None
-    if isinstance(value, PLAIN):
-        return repr(value.item() if isinstance(value, np.generic) else value)
-    if hasattr(value, "__array__"):
-        return _digest(np.asarray(value))
-    if isinstance(value, (Mapping, tuple, list, functools.partial, types.MethodType)):
-        return None
+def _itself(value: Any) -> tuple[str | None, bool]:
+    """Give the fingerprint of an object, if it has one, and whether that is one of its parts as well."""
+    if is_value(value):
+        return content_print(value), True
+    if (is_array(value) and not is_frame(value)) or isinstance(value, SETS) or _is_long(value):
+        contents = content_print(value)
+        return contents, contents is not None
+    if isinstance(value, (Mapping, *ROWS, functools.partial, types.MethodType, type)):
+        return None, False
     function = getattr(value, "py_func", value)
     if not isinstance(function, types.FunctionType):
         # A function that is not Python's has a name of its own.
-        return str(getattr(value, "__name__", type(value).__qualname__))
-    return function.__qualname__ if _is_ours(function) else CODE + code_print(function)
+        return str(getattr(value, "__name__", type(value).__qualname__)), False
+    return function.__qualname__ if _is_ours(function) else CODE + code_print(function), False
 
 
-def _is_ours(function: types.FunctionType) -> bool:
+def _is_long(value: Any) -> bool:
+    return isinstance(value, (*ROWS, dict)) and not hasattr(value, "_fields") and len(value) > FEW
+
+
+def _is_opaque(value: Any) -> bool:
+    """Whether there is more to an object than can be seen."""
+    if isinstance(value, (*SETS, io.IOBase)):
+        return True
+    seen = hasattr(value, "__dict__") or callable(value) or is_array(value)
+    known = isinstance(value, (Mapping, *ROWS)) or next(slots_of(value), None) is not None
+    made_by_python = type(value).__module__ in ("_thread", "weakref") or is_users(type(value))
+    return not (seen or known or made_by_python or type(value) is object)
+
+
+def _is_ours(function: Any) -> bool:
+    # Functions of the library have no data of the user's but in their closures.
     return (function.__module__ or "").partition(".")[0] == LIBRARY
 
 
@@ -106,34 +164,28 @@ def _joined(name: str, part: str) -> str:
     return name + part if part.startswith("[") or not (name and part) else f"{name}.{part}"
 
 
-def _digest(array: NDArray[Any]) -> str:
-    """Give the fingerprint of an array's form, and of a sample of its entries that is spread over all."""
-    digest = hashlib.sha256(f"{array.dtype.str} {array.shape}".encode())
-    if array.dtype.hasobject:
-        return digest.hexdigest()
-    if array.size > SAMPLED:
-        # Not at equal distances, which might all lie in one column.
-        within = np.random.default_rng(0).random(SAMPLED)
-        flat = ((np.arange(SAMPLED) + within) * (array.size / SAMPLED)).astype(np.int64)
-        flat[[0, -1]] = 0, array.size - 1
-        array = array[np.unravel_index(flat, array.shape)]
-    digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
-
-
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield what an object is made of, by name."""
-    if hasattr(type(value), "owned"):
+    if _says_what_it_owns(value):
         yield from value.owned.items()
     elif isinstance(value, Mapping):
-        yield from ((f"[{key!r}]", within) for key, within in value.items())
-    elif hasattr(value, "_fields"):
+        yield from _some([(f"[{key!r}]", within) for key, within in value.items()])
+    elif isinstance(value, tuple) and hasattr(value, "_fields"):
         yield from zip(value._fields, value, strict=True)
-    elif isinstance(value, (tuple, list)):
-        yield from ((f"[{place}]", within) for place, within in enumerate(value))
+    elif isinstance(value, ROWS):
+        yield from ((f"[{place}]", value[place]) for place in sampled(value, MANY))
+    elif is_frame(value):
+        yield from columns_of(value)
+    elif is_array(value):
+        entries = np.asarray(value).ravel()
+        yield from ((f"[{place}]", entries[place]) for place in sampled(entries, MANY))
+    elif is_sparse(value):
+        yield from parts_of_sparse(value)
+    elif isinstance(value, type):
+        yield from _lasting(class_data(value), set_by_methods(value))
     elif is_dataclass(value):
         given = {item.name: getattr(value, item.name) for item in fields(value) if item.init}
-        yield from _lasting(given, _counting(value))
+        yield from _lasting(class_data(type(value)) | given, _counting(value))
     elif isinstance(value, functools.partial):
         yield from (("", value.func), ("", value.args), ("", value.keywords))
     elif isinstance(value, types.MethodType):
@@ -144,11 +196,20 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         yield from _attributes(value)
 
 
+def _says_what_it_owns(value: Any) -> bool:
+    owned = inspect.getattr_static(type(value), "owned", None)
+    return isinstance(owned, property) and _is_ours(owned.fget)
+
+
+def _some(entries: list[Any]) -> Iterator[Any]:
+    yield from (entries[place] for place in sampled(entries, MANY))
+
+
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the attributes of an object that it was given, not those that it keeps for later."""
-    given = {
+    given = class_data(type(value)) | {
         name: within
-        for name, within in getattr(value, "__dict__", {}).items()
+        for name, within in (*slots_of(value), *getattr(value, "__dict__", {}).items())
         if not isinstance(inspect.getattr_static(type(value), name, None), functools.cached_property)
     }
     yield from _lasting(given, _counting(value) if given else set())

@@ -16,7 +16,7 @@ from gumbelrace.chain.bits import fingerprint
 from gumbelrace.chain.check import checked
 from gumbelrace.chain.checkpoint import ChainFiles, opened
 from gumbelrace.chain.layout import Layout, named
-from gumbelrace.chain.owned import fingerprints
+from gumbelrace.chain.owned import Search
 from gumbelrace.chain.progress import shown
 from gumbelrace.chain.trace import Trace
 from gumbelrace.chain.worker import NOTHING, Chain, Draw, Plan
@@ -67,18 +67,21 @@ def run(
         only if draws come by the ten megabytes a second: each is written once), and at least
         every five minutes. If it exists, the run goes on from there: called with the same
         arguments (`rng` made anew from its seed), a run that was killed gives bit for bit what it
-        would have given. A larger `steps` makes a run longer. What a kernel owns must be that
-        of the run before: arrays, numbers and functions are compared where they can be seen (in
-        fields, and among the variables that functions use), large arrays in 65,536 of their entries,
+        would have given (but for tables of 16,384 rows and more that were drawn from before the run
+        and not before its resumption, or the other way round: they keep the order of their first use). A
+        larger `steps` makes a run longer. What a kernel owns must be that
+        of the run before: data and functions are compared where they can be seen (in fields, and
+        among the variables that functions use), large arrays and lists in 65,536 of their entries,
         functions by their compiled code: another version of Python is refused if there are any of
         your own. Methods of your own classes are not compared, nor numbers that these set.
+        What is there and cannot be compared is named in a warning.
     warmup : int
         Steps made before, of which nothing is kept.
     thin : int
         Every so many steps one is kept: a trace has ``steps // thin`` draws of each chain.
     tag : str, optional
         A name for what cannot be compared, such as the version of a file that a likelihood reads: a
-        checkpoint with another tag is refused.
+        checkpoint with another tag is refused, and nothing is warned of.
     check : int, optional
         After the last step, from so many of the states kept a step is made again whose decisions are
         checked exactly; ``trace.checked`` has what came out. 0: none. Default: as many as read 2% of what
@@ -99,6 +102,8 @@ def run(
     -----
     PromiseBroken
         The check has found more wrong decisions than were promised, or one for something impossible.
+    UnseenData
+        The checkpoint cannot compare all that the kernel owns, and there is no tag.
 
     Notes
     -----
@@ -134,9 +139,10 @@ def run(
         Chain(kernel, start, stream, plan, (layout, [column[n] for column in columns]))
         for n, (start, stream) in enumerate(zip(states, _spawned(rng, chains), strict=True))
     ]
+    identity = _identity(team, checked_tag(tag)) if checkpoint is not None else {}
     stop = threading.Event()
     with _interrupts(stop), of_one_run(rng):
-        with _savers(checkpoint, team, checked_tag(tag)) as savers:
+        with _savers(checkpoint, team, identity) as savers:
             _advance(team, savers, stop, progress)
         stop.clear()  # by now all chains have heard it
         trace = _trace(kernel, team, layout, columns)
@@ -210,34 +216,38 @@ def _interrupts(stop: threading.Event) -> Iterator[None]:
 
 @contextmanager
 def _savers(
-    checkpoint: str | os.PathLike[str] | None, team: list[Chain], tag: str | None
+    checkpoint: str | os.PathLike[str] | None, team: list[Chain], identity: dict[str, Any]
 ) -> Iterator[Sequence[ChainFiles | None]]:
     """Bring the chains to where the checkpoint has them; lend what saves them."""
     if checkpoint is None:
         yield [None] * len(team)
         return
-    with opened(checkpoint, {**_identity(team), "tag": tag}) as folder:
+    with opened(checkpoint, identity) as folder:
         savers = [ChainFiles(folder, number, chain.layout) for number, chain in enumerate(team)]
         for saver, chain in zip(savers, team, strict=True):
             saver.restore(chain)
         yield savers
 
 
-def _identity(team: list[Chain]) -> dict[str, Any]:
+def _identity(team: list[Chain], tag: str | None) -> dict[str, Any]:
     """Give the arguments that a run must have in common with the one that it goes on from."""
+    owned = Search(team[0].kernel)
+    if tag is None:
+        owned.warn()
     kernel, plan, layout = team[0].kernel, team[0].plan, team[0].layout
     solver = getattr(kernel, "solver", None)
     starts = b"".join(np.asarray(value).tobytes() for chain in team for _, value in named(chain.state))
     return {
         "kernel": type(kernel).__qualname__,
         "solver": solver and f"{type(solver).__qualname__}, delta {solver.promise.delta}",
-        "data": fingerprints(kernel),
+        "data": owned.found,
         "chains": len(team),
         "warmup": plan.warmup,
         "thin": plan.thin,
         "fields": [[name, dtype.str, list(shape)] for name, dtype, shape in layout.leaves],
         "initial state": hashlib.sha256(starts).hexdigest(),
         "rng": fingerprint([chain.rng for chain in team]),
+        "tag": tag,
     }
 
 

@@ -81,7 +81,8 @@ class DataTaylor:
         squares, plain = self.misfit(points)
         raced = squares if self.always is None else squares[self.always.raced]
         check_residuals(raced, plain)
-        self._checked.append(True)
+        if plain > 0.0:  # points that are all the same show nothing
+            self._checked.append(True)
 
     def misfit(self, points: NDArray[Any]) -> tuple[Floats, float]:
         """Give mean squares of differences between points: of each row's residuals, of all log factors."""
@@ -164,7 +165,8 @@ def checked_points(points: ArrayLike) -> NDArray[Any]:
 
 def _pair_squares(values: Floats) -> Floats:
     """Give the mean square of the differences between two columns, of each row."""
-    squares: Floats = 2.0 * values.var(axis=1) * values.shape[1] / max(values.shape[1] - 1, 1)
+    apart = values - values[:, :1]  # exactly zero where all are the same
+    squares: Floats = 2.0 * apart.var(axis=1) * values.shape[1] / max(values.shape[1] - 1, 1)
     return squares
 
 

@@ -62,7 +62,7 @@ def parameter_taylor(
         normal bound sees what matters, at most a tenth. With 0 there is no pilot and nothing is checked.
     spread : float, array_like of shape (d,) or (d, d), optional
         How far from the centre points will be compared: standard deviations, or a square root of their
-        covariance. Default: that of Laplace's approximation without a prior.
+        covariance, positive. Default: that of Laplace's approximation without a prior.
 
     Notes
     -----

@@ -1,9 +1,10 @@
 """Expansions in the data, as users make them; see `by_cells`."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.control_variates.by_cells import (
     DataTaylor,
@@ -19,7 +20,9 @@ from gumbelrace.control_variates.outliers import checked_share, farthest
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.control import Always, ControlVariate
-from gumbelrace.population.heavy import heavy_rows
+from gumbelrace.population.heavy import check_pilot, heavy_rows
+
+DIFFERENT = "give at least two different points, such as the arms to be compared"
 
 
 @dataclass(frozen=True)
@@ -39,18 +42,24 @@ class ChoosingTaylor:
 
     def at(self, points: ArrayLike) -> ControlVariate:
         """Give the control variate whose arm i is points[i]; all rows are read for it."""
-        return self.fitted_at(points).at(points)
+        return self._fitted_at(checked_points(points))[0].at(points)
 
-    def fitted_at(self, points: ArrayLike) -> DataTaylor:
-        """Choose the rows that are always read, for points like these."""
+    def by_pilot(self, points: ArrayLike) -> DataTaylor:
+        """Choose the rows that are always read once and for all, by points like those to be compared."""
         arms = checked_points(points)
-        cells = [c.around_medians() for c in self.cells]
-        whole = expanded_around(self.derivatives, cells, None)
-        rows = heavy_rows(whole.misfit(arms)[0])
-        always = Always(rows, len(whole.cells)) if len(rows) else None
-        fitted = expanded_around(self.derivatives, cells, always)
+        fitted, plain = self._fitted_at(arms)
+        check_pilot(plain, len(fitted.cells), DIFFERENT)
         fitted.check(arms)
         return fitted
+
+    def _fitted_at(self, arms: NDArray[Any]) -> tuple[DataTaylor, float]:
+        """Choose the rows that are always read; give also how much log factors differ between points."""
+        cells = [c.around_medians() for c in self.cells]
+        whole = expanded_around(self.derivatives, cells, None)
+        squares, plain = whole.misfit(arms)
+        rows = heavy_rows(squares)
+        always = Always(rows, len(squares)) if len(rows) else None
+        return expanded_around(self.derivatives, cells, always), plain
 
 
 def data_taylor(
@@ -79,7 +88,8 @@ def data_taylor(
         whose differences between points the expansion follows worst, as many as it takes that a race with
         a normal bound sees what matters, at most a tenth.
     points : array_like, optional
-        Points like those that will be compared, by which these rows are chosen once and for all. Without
+        At least two points like those that will be compared, as far apart, by which these rows are chosen
+        once and for all. Without
         them all rows are read whenever points are bound: give them for a kernel, which binds at every step.
 
     Returns
@@ -120,7 +130,7 @@ def data_taylor(
     share = checked_share(outliers)
     if share is None:
         choosing = ChoosingTaylor(derivatives, cells)
-        return choosing if points is None else choosing.fitted_at(points)
+        return choosing if points is None else choosing.by_pilot(points)
     far = np.max([c.distances() for c in cells], axis=0)
     return expanded(derivatives, cells, farthest(far, share))
 

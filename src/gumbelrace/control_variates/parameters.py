@@ -21,7 +21,7 @@ from gumbelrace.control_variates.sums import sums_of
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jit import part, users
 from gumbelrace.population.control import Always, ControlVariate
-from gumbelrace.population.heavy import check_residuals, heavy_rows
+from gumbelrace.population.heavy import check_pilot, check_residuals, heavy_rows
 from gumbelrace.population.likelihood import Likelihood
 
 Floats = NDArray[np.float64]
@@ -123,6 +123,8 @@ class ParameterTaylor:
         factor = laplace_factor(self.hessian, outer) if spread is None else spread
         found = misfit(likelihood, self, pilot_points(self.centre, factor))
         rows = heavy_rows(found.squares, self.pilot.share)
+        if spread is not None:
+            check_pilot(found.plain, self.size, "give a spread as large as points will be apart")
         check_residuals(np.delete(found.squares, rows), found.plain)
         return self._reading(rows)
 

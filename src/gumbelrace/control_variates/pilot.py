@@ -66,7 +66,12 @@ def checked_spread(spread: ArrayLike | None, dimension: int) -> Floats | None:
         )
     if not np.isfinite(given).all():
         raise InvalidArgument("spread must be finite: how far from the centre points will be")
-    return given if given.ndim == 2 else given * np.eye(dimension)
+    factor = given if given.ndim == 2 else given * np.eye(dimension)
+    if (given.ndim < 2 and (given <= 0.0).any()) or not factor.any(axis=1).all():
+        raise InvalidArgument(
+            f"spread is {spread!r}; it must be positive: how far from the centre points will be"
+        )
+    return factor
 
 
 def misfit(likelihood: Likelihood, control: Family, points: Floats) -> Misfit:

@@ -149,7 +149,7 @@ def _set_up(
         packed = pack((points,))
         return _plain_setter(log_prior, packed.type), packed
     remainder = -1.0 if control.remainder is None else control.remainder
-    known = np.array([control.value, remainder, control.rounding])
+    known = np.array([remainder, control.rounding])
     expansion = (control.centre, control.gradient, control.hessian, control.metric, known)
     always = control.always.rows if control.always else np.empty(0, np.int64)
     packed = pack((points, steps, *expansion, always, *likelihood.data))
@@ -173,6 +173,26 @@ def put_priors(log_prior, points, offset):  # type: ignore[no-untyped-def]
     return possible
 
 
+@numba.njit
+def read_always(log_factor, points, always, data):  # type: ignore[no-untyped-def]
+    """Sum rows of both points, less the current one's: what they share cancels before it is added up."""
+    current, proposed, lost = 0.0, 0.0, 0.0
+    for row in always:
+        here, there = log_factor(row, points[CURRENT], *data), log_factor(row, points[PROPOSED], *data)
+        if not (here < np.inf and there < np.inf):
+            return np.nan, np.nan
+        if here == -np.inf:
+            current = -np.inf
+        if there == -np.inf:
+            proposed = -np.inf
+        if here > -np.inf and there > -np.inf and proposed > -np.inf:
+            before, term = proposed, there - here
+            proposed = before + term
+            of_term = proposed - before
+            lost += (before - (proposed - of_term)) + (term - of_term)
+    return current, proposed + lost
+
+
 @functools.lru_cache(maxsize=64)
 def _plain_setter(log_prior: Any, data_type: Any) -> Any:
     @numba.cfunc(SETTER)
@@ -192,11 +212,14 @@ def _taylor_setter(log_prior: Any, log_factor: Any, order: int, data_type: Any) 
         points, steps, centre, gradient, hessian, metric, known, always = everything[:8]
         if put_priors(log_prior, points, offset) < len(points):
             return 0  # decided: nothing is read
+        priors = offset[CURRENT], offset[PROPOSED]
+        offset[CURRENT] = offset[PROPOSED] = np.nan  # stays if what follows raises an exception
+        current, proposed = read_always(log_factor, points, always, everything[8:])
         for a in range(len(points)):
-            prior, offset[a] = offset[a], np.nan  # stays if what follows raises an exception
             for i in range(len(centre)):
                 steps[a, i] = points[a, i] - centre[i]
-            total, squared, length = known[0], 0.0, 0.0
+            # The value at the centre is left out, which the points share.
+            total, squared, length = 0.0, 0.0, 0.0
             for i in range(len(centre)):
                 curved, scaled = 0.0, 0.0
                 for j in range(len(centre)):
@@ -205,11 +228,9 @@ def _taylor_setter(log_prior: Any, log_factor: Any, order: int, data_type: Any) 
                 total += steps[a, i] * (gradient[i] + 0.5 * curved)
                 squared += scaled * scaled
                 length += steps[a, i] * steps[a, i]
-            for row in always:
-                total += log_factor(row, points[a], *everything[8:])
-            offset[a] = prior + total
-            if known[1] >= 0.0:
-                high[a] = known[1] * squared ** (0.5 * (order + 1)) + known[2] * (1.0 + length)
+            offset[a] = priors[a] + (total + (current if a == CURRENT else proposed))
+            if known[0] >= 0.0:
+                high[a] = known[0] * squared ** (0.5 * (order + 1)) + known[1] * (1.0 + length)
                 low[a] = -high[a]
         return len(always) * len(points)
 

@@ -140,6 +140,8 @@ class Population(ABC):
     chunk = 256
     #: Whether asking for `reward_range` costs a pass over the data.
     _range_is_lazy = False
+    #: What to do about a -inf that a race did not meet.
+    undeclared = "it missed a -inf: name the rows that can be one (impossible=), which are then always read"
     #: What of the arms' sums is known without a race: a control variate's sums.
     known: Known | None = None
 
@@ -272,8 +274,9 @@ class Population(ABC):
 
     def _raise(self, code: int, row: int, arm: int, low: Floats, high: Floats) -> None:
         if code == IMPOSSIBLE:
+            hint = "" if self._finite or not self.verify else f"; if a chain went there, {self.undeclared}"
             raise NoPossibleArm(
-                "every arm has a reward or a log prior of -inf; at least one arm must be possible"
+                f"every arm has a reward or a log prior of -inf; at least one arm must be possible{hint}"
             )
         row = self._row_name(row)
         if code == FAILED:

@@ -6,6 +6,7 @@ can be left to be always read.
 """
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -21,15 +22,18 @@ from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, 
 from gumbelrace.shuffle import Rows
 
 FORM = "function(n, arm, *data)"
+# Log probabilities that differ by less than this are the same; many steps of rounding apart, they are not.
+COARSEST, MANY_STEPS = 0.001, 1024
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 
 class Known(NamedTuple):
-    """The part of each arm's sum that needs no race."""
+    """The part of each arm's sum that needs no race, less what all arms share of it."""
 
     sums: Floats
+    sizes: Floats  # of the control variate's sums, which are right but for rounding
     evaluations: int  # rewards that were read for it
     finite: bool = False  # whether a reward of -inf is an error in rows that are raced on
 
@@ -163,16 +167,28 @@ def check_fit(control: ControlVariate, size: int, arms: int) -> None:
         )
     if not np.isfinite(control.sums).all():
         raise InvalidArgument("a sum of the control variate is not finite")
+    if _is_too_coarse(control.sums):
+        raise InvalidArgument(
+            f"sums of the control variate are as large as {np.abs(control.sums).max():.3g}: double "
+            f"precision does not hold differences of {COARSEST} beside them; subtract what all arms share"
+        )
     for rows in (control.size, control.always.size if control.always else None):
         if rows not in (None, size):
             raise ShapeMismatch(f"the control variate is of {rows} rows; the population has {size}")
     try_out(Call(users(control.function), FORM, {"n": size - 1, "arm": arms - 1}, control.data))
 
 
+def _is_too_coarse(sums: Floats) -> bool:
+    """Whether the best two sums are so large, and so close, that rounding may decide between them."""
+    best = np.sort(sums)[-2:]
+    step = np.spacing(np.abs(best).max())
+    return bool(len(best) > 1 and step > COARSEST and best[1] - best[0] <= MANY_STEPS * step)
+
+
 def known(control: ControlVariate, rewards_of: Callable[[Indices], Floats]) -> Known:
     """Add the rewards of the rows that are always read to the known sums."""
     if control.always is None:
-        return Known(control.sums, 0, control.finite)
+        return Known(apart(control.sums[None]), np.abs(control.sums), 0, control.finite)
     rewards = floats(rewards_of(control.always.rows), "what log_factors gave")
     if rewards.shape != (len(control.always.rows), len(control.sums)):
         raise ShapeMismatch(
@@ -186,7 +202,21 @@ def known(control: ControlVariate, rewards_of: Callable[[Indices], Floats]) -> K
             f"the reward of row {control.always.rows[k]}, arm {arm} {NO_REWARD}; "
             "rescale it or mend the factor; -inf means an impossible arm"
         )
-    return Known(control.sums + rewards.sum(axis=0), rewards.size, control.finite)
+    sums = apart(np.concatenate([control.sums[None], rewards]))
+    return Known(sums, np.abs(control.sums), rewards.size, control.finite)
+
+
+def apart(terms: Floats) -> Floats:
+    """Sum columns less that of one arm: what all arms share cancels before anything is rounded.
+
+    The arm is the best one: of the others only those count that come close to it.
+    """
+    possible, sums = np.flatnonzero((terms > -np.inf).all(axis=0)), np.full(terms.shape[1], -np.inf)
+    if len(possible):
+        best = possible[terms[:, possible].sum(axis=0).argmax()]
+        less = (-terms[:, best]).tolist()
+        sums[possible] = [math.fsum(column + less) for column in terms[:, possible].T.tolist()]
+    return sums
 
 
 @functools.lru_cache(maxsize=256)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.errors import InvalidArgument, UnevenResiduals
+from gumbelrace.errors import BlindPilot, InvalidArgument, UnevenResiduals
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -81,6 +81,28 @@ def check_residuals(squares: Floats, plain: float) -> None:
             "miss them; have more rows read every time (outliers=0.2), use Betting with a remainder, or "
             "check decisions by an audit",
             UnevenResiduals,
+            stacklevel=_users_frame(),
+        )
+
+
+def check_pilot(plain: float, size: int, what: str) -> None:
+    """Refuse points at which all rewards are the same; warn of those at which a race needs no help.
+
+    Parameters
+    ----------
+    plain : float
+        Sum of the s² of the rewards themselves, over all rows.
+    size : int
+        Number of rows.
+    what : str
+        What a user has given, and what to give instead.
+    """
+    if plain == 0.0:
+        raise InvalidArgument(f"rewards do not differ between the points of the pilot: {what}")
+    if size * plain <= FIRST * SMALL**2:
+        warnings.warn(
+            f"rewards hardly differ between the points of the pilot, which sees nothing there: {what}",
+            BlindPilot,
             stacklevel=_users_frame(),
         )
 

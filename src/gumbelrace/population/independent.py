@@ -33,7 +33,8 @@ def independent(
     sizes : array_like of int
         Number of rows of each arm.
     reward_range : (low, high), optional
-        As in `factors`.
+        As in `factors`. If log factors can be -inf, let it go down to there, for the arms whose can: a race
+        that reads some of the rows would miss it, so all rows of arms that may win are read.
 
     Examples
     --------
@@ -59,6 +60,7 @@ class Independent(Population):
     """Arms with rewards of their own. See `independent`."""
 
     chunk = 4096
+    undeclared = "it missed a -inf: give a reward_range that goes down to -inf, and all is read"
 
     def __init__(self, log_factors: LogFactors, sizes: NDArray[np.int64], given: Range | None) -> None:
         super().__init__(sizes)

@@ -104,7 +104,10 @@ def compared(population: Population) -> Totals:
     population.draw_order(None)  # any order does
     sums, sizes, shared = _raced_totals(population)
     raced = Totals(sums, ROUNDING * sizes, shared)
-    return raced if population.known is None else raced.plus(population.known.sums)
+    known = population.known
+    if known is None:
+        return raced
+    return raced._replace(rounding=raced.rounding + FEW_ADDITIONS * known.sizes).plus(known.sums)
 
 
 def _raced_totals(population: Population) -> tuple[Floats, Floats, float]:

@@ -37,7 +37,7 @@ FIRST_OF_OWN = 3
 NEVER = np.iinfo(np.int64).max
 
 # What no race over some of the rows can see.
-DECLARED = "rows with a log factor of -inf are declared"
+DECLARED = "rows with a log factor of -inf are declared (impossible=, or a reward_range down to -inf)"
 
 
 class Looks(NamedTuple):
