@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from gumbelrace.applications.demo import Row
+from gumbelrace.applications.demo import Row, Standing, WatchedRace
 from gumbelrace.paper.records import (
     BoundPoint,
     Broken,
@@ -10,9 +10,7 @@ from gumbelrace.paper.records import (
     DataFile,
     Level,
     Record,
-    Standing,
     SyntheticStudy,
-    WatchedRace,
 )
 from gumbelrace.solvers.base import Outcome, Promise
 
