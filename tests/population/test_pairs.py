@@ -3,7 +3,7 @@
 import numba
 import numpy as np
 import pytest
-from tests.kernels.mentions import looked_up, pairs_of, symmetric
+from tests.kernels.clusters.mentions import looked_up, pairs_of, symmetric
 
 import gumbelrace as gr
 from gumbelrace import errors

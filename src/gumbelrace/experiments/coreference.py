@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from gumbelrace.bounds.variance import Marginal
 from gumbelrace.experiments.parallel import Stopped
 from gumbelrace.kernels.annealing import Geometric
-from gumbelrace.kernels.cluster_cost import cheapest
-from gumbelrace.kernels.clusters import ClusterGibbs
+from gumbelrace.kernels.clusters.cost import cheapest
+from gumbelrace.kernels.clusters.kernel import ClusterGibbs
 from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.kernels.scan import Shuffled
 from gumbelrace.population.pairs import Pairs

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.jit import maker
-from gumbelrace.kernels.cluster_partition import Partition
+from gumbelrace.kernels.clusters.partition import Partition
 from gumbelrace.keyed import ROUNDS, Keys
 from gumbelrace.shuffle import LARGEST, Streams
 

@@ -21,12 +21,12 @@ from gumbelrace.jit import bits_of, check_generator
 from gumbelrace.kernels.annealing import Annealing, Constant, checked_temperature
 from gumbelrace.kernels.base import Checked, Info, Kernel
 from gumbelrace.kernels.checks import check_pairs, check_room, check_state, check_sweeps
-from gumbelrace.kernels.cluster_desk import Counter, Workplace, checked_keep, checked_solver
-from gumbelrace.kernels.cluster_merge import merge_some
-from gumbelrace.kernels.cluster_partition import CLUSTERS, UNPLACED
-from gumbelrace.kernels.cluster_sums import weight_of
-from gumbelrace.kernels.cluster_sweep import sweep
-from gumbelrace.kernels.cluster_whole import ALL, CHANGED, DONE, LOOKED, READ, VISITED, WRONG
+from gumbelrace.kernels.clusters.desk import Counter, Workplace, checked_keep, checked_solver
+from gumbelrace.kernels.clusters.merge import merge_some
+from gumbelrace.kernels.clusters.partition import CLUSTERS, UNPLACED
+from gumbelrace.kernels.clusters.sweep import sweep
+from gumbelrace.kernels.clusters.values import weight_of
+from gumbelrace.kernels.clusters.whole import ALL, CHANGED, DONE, LOOKED, READ, VISITED, WRONG
 from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.kernels.scan import Scan, Systematic
 from gumbelrace.pool import Pool

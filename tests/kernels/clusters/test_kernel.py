@@ -8,8 +8,7 @@ import threading
 import numpy as np
 import pytest
 from scipy import stats
-from tests.kernels.laws import tail
-from tests.kernels.mentions import (
+from tests.kernels.clusters.mentions import (
     canonical,
     chain,
     energy,
@@ -19,6 +18,7 @@ from tests.kernels.mentions import (
     start,
     symmetric,
 )
+from tests.kernels.laws import tail
 
 import gumbelrace as gr
 from gumbelrace import errors

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from tests.kernels.mentions import pairs_of
+from tests.kernels.clusters.mentions import pairs_of
 
 import gumbelrace as gr
 from gumbelrace import errors
-from gumbelrace.kernels import cluster_cost
+from gumbelrace.kernels.clusters import cost as cluster_cost
 
 
 def picked(monkeypatch, cost, n=2000, **options):

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.jit import Bits, maker, part, routine
-from gumbelrace.kernels.cluster_order import fresh_order
-from gumbelrace.kernels.cluster_partition import CLUSTERS, UNPLACED
-from gumbelrace.kernels.cluster_whole import (
+from gumbelrace.kernels.clusters.order import fresh_order
+from gumbelrace.kernels.clusters.partition import CLUSTERS, UNPLACED
+from gumbelrace.kernels.clusters.whole import (
     LOOKED,
     READ,
     Desk,

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.jit import Bits, below, kernel, maker, part
-from gumbelrace.kernels.cluster_choice import Turn, choose, race
-from gumbelrace.kernels.cluster_partition import CLUSTERS, Partition, rearrange, set_aside, size_of
-from gumbelrace.kernels.cluster_sums import close_column
-from gumbelrace.kernels.cluster_sweep import Task
-from gumbelrace.kernels.cluster_whole import DONE, NONE, READ, Desk, is_summed
+from gumbelrace.kernels.clusters.choice import Turn, choose, race
+from gumbelrace.kernels.clusters.partition import CLUSTERS, Partition, rearrange, set_aside, size_of
+from gumbelrace.kernels.clusters.sweep import Task
+from gumbelrace.kernels.clusters.values import close_column
+from gumbelrace.kernels.clusters.whole import DONE, NONE, READ, Desk, is_summed
 from gumbelrace.kernels.graph_sweep import gumbel
 from gumbelrace.population.base import CODE, FINE, Source, read
 from gumbelrace.population.pair_readers import COUNT, FIRST

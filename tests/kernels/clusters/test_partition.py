@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gumbelrace.jit import kernel
-from gumbelrace.kernels.cluster_partition import (
+from gumbelrace.kernels.clusters.partition import (
     CLUSTERS,
     FREE,
     arrange,

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.jit import part, routine
-from gumbelrace.kernels.cluster_order import Ordering
-from gumbelrace.kernels.cluster_partition import CLUSTERS, Partition, size_of
+from gumbelrace.kernels.clusters.order import Ordering
+from gumbelrace.kernels.clusters.partition import CLUSTERS, Partition, size_of
 from gumbelrace.population.base import CODE, FINE, Floats, Source, read
 from gumbelrace.population.pair_readers import MENTION
 from gumbelrace.solvers.reading import FEW_ADDITIONS, ROUNDING

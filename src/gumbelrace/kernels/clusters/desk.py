@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument, UnknownRange
-from gumbelrace.kernels.cluster_order import new_ordering
-from gumbelrace.kernels.cluster_partition import arrange, new_partition
-from gumbelrace.kernels.cluster_sums import (
+from gumbelrace.kernels.clusters.order import new_ordering
+from gumbelrace.kernels.clusters.partition import arrange, new_partition
+from gumbelrace.kernels.clusters.sweep import Task
+from gumbelrace.kernels.clusters.values import (
     add_lines,
     enlarged,
     forget,
@@ -18,8 +19,7 @@ from gumbelrace.kernels.cluster_sums import (
     open_columns,
     read_all,
 )
-from gumbelrace.kernels.cluster_sweep import Task
-from gumbelrace.kernels.cluster_whole import Batch, Desk, Memo
+from gumbelrace.kernels.clusters.whole import Batch, Desk, Memo
 from gumbelrace.population.base import CODE, FINE, ROW, Source
 from gumbelrace.population.pair_readers import (
     COUNT,

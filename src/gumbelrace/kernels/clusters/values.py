@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.jit import kernel, part, routine
-from gumbelrace.kernels.cluster_partition import CLUSTERS, UNPLACED, size_of
-from gumbelrace.kernels.cluster_whole import NONE, Desk, Sums, add_up, queue
+from gumbelrace.kernels.clusters.partition import CLUSTERS, UNPLACED, size_of
+from gumbelrace.kernels.clusters.whole import NONE, Desk, Sums, add_up, queue
 from gumbelrace.population.base import Source, read
 from gumbelrace.population.pair_readers import MENTION
 

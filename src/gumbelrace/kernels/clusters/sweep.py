@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.jit import Bits, kernel, part
-from gumbelrace.kernels.cluster_choice import choose
-from gumbelrace.kernels.cluster_partition import CLUSTERS, UNPLACED, relocate, set_aside
-from gumbelrace.kernels.cluster_sums import moved, needs_a_column
-from gumbelrace.kernels.cluster_whole import ALL, CHANGED, DONE, NONE, VISITED, WRONG, Desk, is_best
+from gumbelrace.kernels.clusters.choice import choose
+from gumbelrace.kernels.clusters.partition import CLUSTERS, UNPLACED, relocate, set_aside
+from gumbelrace.kernels.clusters.values import moved, needs_a_column
+from gumbelrace.kernels.clusters.whole import ALL, CHANGED, DONE, NONE, VISITED, WRONG, Desk, is_best
 from gumbelrace.kernels.graph_sweep import gumbel
 from gumbelrace.population.base import CODE, FINE, Source
 from gumbelrace.solvers.separate import new_own_gear
