@@ -20,9 +20,9 @@ from gumbelrace.experiments.coreference_fit import fitted
 from gumbelrace.experiments.coreference_study import Resolved, Task, resolve
 from gumbelrace.experiments.files import write_rows
 from gumbelrace.experiments.mentions import ReadMentions, read_mentions
-from gumbelrace.models.coreference.block import block_of, blocks
+from gumbelrace.models.coreference.block import blocks
 from gumbelrace.models.coreference.factor import Factor
-from gumbelrace.models.coreference.mentions import MISSING, Mentions, mentions
+from gumbelrace.models.coreference.mentions import MISSING, mentions
 from gumbelrace.models.coreference.simulate import simulate
 from gumbelrace.report.coreference import coreference_page
 from gumbelrace.report.page import write_page
@@ -31,7 +31,7 @@ from gumbelrace.solvers.base import checked_delta
 PAGE, AUTO = "coreference.html", "auto"
 SWEEPS, STARTS = Search.sweeps, Search.starts
 CONTENTS = {"clusters": "the cluster of each mention", "sweeps": "what each sweep reached and took"}
-COMPARED = ("raced", "matrix")
+COMPARED = ("raced", "sums")
 # Simulated mentions to which the factor for others is fitted.
 FITTED = 3000
 
@@ -117,7 +117,7 @@ def resolve_file(
     given = taken(file, simulated, column, seed)
     factor = loaded or (Factor.default() if simulated is None else factor_of_simulations(seed))
     search = Search(sweeps, max(1, 3 * sweeps // 10), delta=delta, starts=starts)
-    first = named(sampler, given.mentions, factor, search)
+    first = sampler if sampler != AUTO else picked(max(map(len, given.mentions.rows_by_block())))
     others = COMPARED if compare or simulated is not None else ()
     samplers = [first, *(name for name in others if name != first)]
     task = Task(given.mentions, factor, search, samplers, runs, seed, complete)
@@ -174,14 +174,6 @@ def check_sampler(sampler: str) -> None:
     """Check that there is such a sampler."""
     if sampler not in (AUTO, *SAMPLERS):
         raise InvalidArgument(f"--sampler is {sampler!r}; give {AUTO}, {', '.join(SAMPLERS)}")
-
-
-def named(sampler: str, found: Mentions, factor: Factor, search: Search) -> str:
-    """Give the name of the sampler; `auto` is the one that is likely to be fastest on the largest block."""
-    if sampler != AUTO:
-        return sampler
-    largest = max(found.rows_by_block(), key=len)
-    return picked(factor.pairs(block_of(found, largest)), search)
 
 
 def mapped(column: Sequence[str] | None) -> dict[str, str]:

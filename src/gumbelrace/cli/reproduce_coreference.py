@@ -22,7 +22,7 @@ from gumbelrace.report.reproduced_coreference import reproduced_page
 PAGE, WEIGHTS = "coreference.html", "weights.json"
 SIMULATED = 20_000
 RUNS, QUICK_RUNS = 7, 2
-OURS = ("raced", "memoised", "matrix")
+OURS = ("raced", "pairs", "sums")
 
 
 def coreference(

@@ -8,13 +8,13 @@ from gumbelrace.experiments.coreference import FIRST
 from gumbelrace.experiments.coreference_study import Point, Resolved
 from gumbelrace.experiments.records import Claim
 
-PRINTED, EXACT = "as printed", "matrix"
+PRINTED, EXACT = "as printed", "sums"
 # The paper's figures, and the share of the final F1 at which a run has converged.
 FASTER, NEAR_CONVERGENCE, ERROR, CONVERGED = 3.0, 5.0, 0.05, 0.98
 
 
 def claims(resolved: Resolved) -> Iterator[Claim]:
-    """Hold the paper's statements against the samplers `as printed` and `matrix` of one study."""
+    """Hold the paper's statements against the samplers `as printed` and `sums` of one study."""
     if resolved.points[0].f1 is not None:
         yield converges_faster(resolved)
         yield same_by_sweeps(resolved)

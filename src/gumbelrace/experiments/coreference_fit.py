@@ -55,6 +55,6 @@ def training_blocks(mentions: Mentions) -> list[Block]:
 
 def clusters(search: Search, pairs: Pairs) -> NDArray[np.int64]:
     """Cluster a block exactly; always with the same random numbers."""
-    kernel = search.kernel(pairs, SAMPLERS["matrix"])
+    kernel = search.kernel(pairs, SAMPLERS["sums"])
     found = searched(kernel, search, np.random.default_rng(0), threading.Event())
     return np.array(found.labels[-1], np.int64)

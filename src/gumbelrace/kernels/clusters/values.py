@@ -1,207 +1,306 @@
-"""Sums S[i, c] of a mention's values with every cluster of two and more, brought up to date when one moves.
+"""What is kept of the factor's values, and the reading of clusters, or of what is kept of them.
 
-The values are kept as well (single precision, n(n-1)/2 of them), so that no pair is computed twice, and a
+Sums S[i, c] of a mention's values with every cluster of two and more are brought up to date when a mention
+moves. The values are kept as well (see `population.pairs`), so that no pair is computed twice and a
 cluster of one needs no sums. Memory: 2n² bytes, and 8n for each cluster of two and more.
 """
+
+from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.jit import kernel, part, routine
-from gumbelrace.kernels.clusters.partition import CLUSTERS, UNPLACED, size_of
-from gumbelrace.kernels.clusters.whole import NONE, Desk, Sums, add_up, queue
-from gumbelrace.population.base import Source, read
-from gumbelrace.population.pair_readers import MENTION
+from gumbelrace.kernels.clusters.partition import CLUSTERS, UNPLACED, Partition
+from gumbelrace.kernels.tally import READ
+from gumbelrace.population.base import CODE, FINE, Floats, Source, read
+from gumbelrace.population.pairs import MENTION
+from gumbelrace.shuffle import Streams
 
-# Columns at first; they are doubled when they are used up.
+# Columns of sums at first; they are doubled when they are used up.
 FEWEST_COLUMNS = 64
+# The cluster has no column.
+NONE = -1
+# Entries of Workspace.turn: the segment of the mention that chooses, and whether it may stay there
+HOME, STAYS = 0, 1
 
 
-def new_sums(size: int, used: bool) -> Sums:
-    """Make room for sums; none at all if they are not used."""
-    rows, columns = (size, FEWEST_COLUMNS) if used else (0, 0)
-    free, count = np.arange(columns, dtype=np.int32), np.array([columns])
+class Keep(StrEnum):
+    """What is kept of the factor's values.
+
+    Attributes
+    ----------
+    NOTHING
+        They are computed whenever they are read.
+    PAIRS
+        Each is computed at most once; 2n² bytes.
+    SUMS
+        That, and every mention's sum with every cluster of two and more, 8n bytes each; exact.
+    """
+
+    NOTHING = "nothing"
+    PAIRS = "pairs"
+    SUMS = "sums"
+
+
+class Arms(NamedTuple):
+    """The arms of a race: clusters, or groups of small clusters of equal size."""
+
+    segments: NDArray[np.int64]  # of a group, the best one
+    starts: NDArray[np.int64]
+    sizes: NDArray[np.int64]  # of a group of segments of size k, -k
+    offsets: Floats
+    highest: Floats  # offset of the segments of each size that is small
+
+
+class Batch(NamedTuple):
+    """Rows that are read together, and what their values are added to."""
+
+    rows: NDArray[np.int64]
+    owner: NDArray[np.int64]
+    values: Floats
+    first: NDArray[np.int64]  # the arm under which they are read: the first
+
+
+class Sums(NamedTuple):
+    """S[i, c], the sum of f(i, j) over the members j of a cluster, in column c; no rows if not kept."""
+
+    table: Floats
+    column: NDArray[np.int32]  # of each cluster
+    free: NDArray[np.int32]  # columns that are not in use
+    unused: NDArray[np.int64]  # how many these are
+
+
+class Workspace(NamedTuple):
+    """What one thread works on (compiled code changes the arrays)."""
+
+    partition: Partition
+    source: Source  # of the values of the mention that chooses
+    lines: Source  # of the sums of values with a cluster, which may merge with another
+    noise: Floats  # of each segment; after the last, of the empty cluster
+    totals: Floats  # what was read, of each segment, or of each mention; the last entry is spare
+    arms: Arms
+    order: Streams  # of the members of each arm
+    batch: Batch
+    sums: Sums
+    turn: NDArray[np.int64]
+    site: NDArray[np.int64]
+    tally: NDArray[np.int64]
+
+
+def new_sums(size: int, clusters: NDArray[np.int32]) -> Sums:
+    """Make room for the sums of `size` mentions with the clusters given, and with more of them."""
+    columns, used = max(FEWEST_COLUMNS, 2 * len(clusters)), len(clusters)
     column = np.full(size, NONE, np.int32)
-    return Sums(np.zeros((rows, columns)), column, free, count, np.zeros(rows))
+    column[clusters] = np.arange(used)
+    free = np.arange(columns, dtype=np.int32)[::-1].copy()
+    return Sums(np.zeros((size, columns)), column, free, np.array([columns - used]))
+
+
+def no_sums(size: int) -> Sums:
+    """Give sums that are not kept."""
+    return new_sums(size, np.empty(0, np.int32))._replace(table=np.zeros((0, 0)))
 
 
 def enlarged(sums: Sums) -> Sums:
-    """Give the same sums with twice as many columns."""
-    rows, columns = sums.table.shape
-    table = np.zeros((rows, 2 * columns))
-    table[:, :columns] = sums.table
-    free = np.concatenate([np.arange(columns, 2 * columns), sums.free]).astype(np.int32)
-    return sums._replace(table=table, free=free, unused=sums.unused + columns)
-
-
-def is_full(sums: Sums) -> bool:
-    """Whether there is no room for another cluster (`needs_a_column`, for Python)."""
-    return len(sums.table) > 0 and int(sums.unused[0]) == 0
+    """Give the same sums with twice as many columns, none of which was free."""
+    columns = len(sums.free)
+    table = np.concatenate([sums.table, np.zeros_like(sums.table)], axis=1)
+    free = np.arange(2 * columns, dtype=np.int32)[::-1].copy()
+    return sums._replace(table=table, free=free, unused=np.array([columns]))
 
 
 @part
-def is_used(sums: Sums) -> bool:
-    """Whether sums are kept at all."""
+def is_kept(sums: Sums) -> bool:
     return len(sums.table) > 0
 
 
 @part
-def needs_a_column(sums: Sums) -> bool:
-    """Whether there is no room for another cluster."""
-    return is_used(sums) and sums.unused[0] == 0
+def is_summed(work: Workspace, s: int) -> bool:
+    return work.sums.column[work.partition.ids[s]] != NONE
 
 
-@kernel
-def forget(desk: Desk) -> None:
-    """Give all columns back."""
-    sums = desk.sums
-    for label in range(len(sums.column)):
-        if sums.column[label] != NONE:
-            close_column(sums, label)
-
-
-@kernel
-def open_columns(desk: Desk) -> None:
-    """Give every cluster of two and more that has none a column, as long as there are any."""
-    partition, sums = desk.partition, desk.sums
-    for s in range(partition.counts[CLUSTERS]):
-        label = partition.ids[s]
-        if size_of(partition, s) > 1 and sums.column[label] == NONE and sums.unused[0] > 0:
-            open_column(sums, label)
-
-
-@kernel
-def add_lines(source: Source, desk: Desk, mentions: NDArray[np.int64]) -> None:
-    """Add some mentions to the sums of their clusters."""
-    sums, labels = desk.sums, desk.partition.labels
-    for j in mentions:
-        column = sums.column[labels[j]] if labels[j] != UNPLACED else NONE
-        if column != NONE:
-            if not read_line(desk, source, j):
-                return
-            add_line(sums, column)
-
-
-@kernel
-def read_all(source: Source, desk: Desk, mentions: NDArray[np.int64]) -> None:
-    """Read the values of some mentions with all that come before them, for the store that keeps them."""
-    for i in mentions:
-        if not read_values(desk, source, i, i):
-            return
+@routine
+def best_of_sizes(work: Workspace, least: int, most: int) -> int:
+    """Read the clusters of `least` to `most` members; give the best of them and of the empty one."""
+    best = work.partition.counts[CLUSTERS]
+    read_clusters(work, least, most)
+    work.totals[best] = 0.0
+    for s in range(work.partition.counts[CLUSTERS]):
+        if is_among(work, s, least, most) and value_of(work, s) > value_of(work, best):
+            best = s
+    return best
 
 
 @part
-def moved(desk: Desk, source: Source, i: int, before: int) -> None:
+def is_among(work: Workspace, s: int, least: int, most: int) -> bool:
+    """Whether a segment has from `least` to `most` members; home is an arm of its own if `least` > 0."""
+    possible = s != work.turn[HOME] or (work.turn[STAYS] == 1 and least == 0)
+    return possible and least <= work.partition.sizes[s] <= most
+
+
+@part
+def value_of(work: Workspace, s: int) -> float:
+    return work.noise[s] + work.totals[s]
+
+
+@part
+def read_clusters(work: Workspace, least: int, most: int) -> None:
+    """Sum the values of the mention with each cluster of these sizes, many clusters at a time."""
+    partition, i, filled = work.partition, work.site[MENTION], 0
+    for s in range(partition.counts[CLUSTERS]):
+        if is_among(work, s, least, most):
+            start, size = partition.starts[s], partition.sizes[s]
+            work.tally[READ] += size
+            if is_summed(work, s):
+                work.totals[s] = work.sums.table[i, work.sums.column[partition.ids[s]]]
+            else:
+                work.totals[s] = 0.0
+                for k in range(start, start + size):
+                    filled = queue(work, filled, partition.members[k], s)
+    add_up(work, filled)
+
+
+@part
+def queue(work: Workspace, filled: int, row: int, owner: int) -> int:
+    """Put a row into the batch; add a full batch up. Return how many rows wait in it."""
+    work.batch.rows[filled], work.batch.owner[filled] = row, owner
+    if filled + 1 < len(work.batch.rows):
+        return filled + 1
+    add_up(work, filled + 1)
+    return 0
+
+
+@part
+def add_up(work: Workspace, filled: int) -> None:
+    """Read the rows of the batch and add each to the total of its owner."""
+    batch, source = work.batch, work.source
+    if filled > 0 and source.fault[CODE] == FINE:
+        read(source, batch.rows, filled, batch.first, 1, batch.values, 0)
+        for k in range(filled):
+            work.totals[batch.owner[k]] += batch.values[0, k]
+
+
+@routine
+def sum_with(work: Workspace, i: int, s: int, stop: int) -> float:
+    """Sum the values of mention `i` with the members of a segment at places before `stop`, all read."""
+    partition, filled, spare = work.partition, 0, len(work.totals) - 1
+    work.site[MENTION], work.totals[spare] = i, 0.0
+    for k in range(partition.starts[s], stop):
+        if partition.members[k] != i:
+            filled = queue(work, filled, partition.members[k], spare)
+    add_up(work, filled)
+    return work.totals[spare]
+
+
+@routine
+def sum_between(work: Workspace, one: int, two: int) -> float:
+    """Sum the values of all pairs of members of two segments."""
+    partition, sums, total = work.partition, work.sums, 0.0
+    work.tally[READ] += partition.sizes[one] * partition.sizes[two]
+    for k in range(partition.starts[two], partition.starts[two + 1]):
+        i = partition.members[k]
+        if is_summed(work, one):
+            total += sums.table[i, sums.column[partition.ids[one]]]
+        else:
+            total += sum_with(work, i, one, partition.starts[one + 1])
+    return total
+
+
+@kernel
+def log_weight_of(work: Workspace, mentions: NDArray[np.int64]) -> float:
+    """Sum the values of some mentions with the members of their clusters that come before them."""
+    partition, total = work.partition, 0.0
+    for i in mentions:
+        if partition.labels[i] != UNPLACED:
+            s = partition.segment[partition.labels[i]]
+            total += sum_with(work, i, s, partition.place[i])
+    return total
+
+
+@kernel
+def add_to_sums(work: Workspace, mentions: NDArray[np.int64]) -> None:
+    """Add some mentions to the sums of their clusters."""
+    column, labels = work.sums.column, work.partition.labels
+    for i in mentions:
+        if labels[i] != UNPLACED and column[labels[i]] != NONE:
+            if not read_line(work, i):
+                return
+            add_line(work, labels[i])
+
+
+@part
+def update_sums(work: Workspace, i: int, before: int) -> None:
     """Bring the sums up to date after a mention has moved from the cluster `before`."""
-    partition, sums = desk.partition, desk.sums
-    if not is_used(sums) or not read_line(desk, source, i):
+    partition, sums = work.partition, work.sums
+    if not is_kept(sums) or not read_line(work, i):
         return
     if before != UNPLACED and sums.column[before] != NONE:
-        if size_of(partition, partition.segment[before]) == 1:
+        if partition.sizes[partition.segment[before]] == 1:
             close_column(sums, before)
         else:
-            subtract_line(desk, source, before)
+            subtract_line(work, before)
     label = partition.labels[i]
     s = partition.segment[label]
-    if size_of(partition, s) == 2:
-        column = open_column(sums, label)
-        add_line(sums, column)
-        read_line(desk, source, partition.members[partition.starts[s]])
-    if size_of(partition, s) > 1:
-        add_line(sums, sums.column[label])
+    if partition.sizes[s] == 2:
+        open_column(sums, label)
+        add_line(work, label)
+        read_line(work, partition.members[partition.starts[s]])
+    if partition.sizes[s] > 1:
+        add_line(work, label)
 
 
 @part
-def open_column(sums: Sums, label: int) -> int:
-    """Give a cluster a column of zeros."""
+def open_column(sums: Sums, label: int) -> None:
     sums.unused[0] -= 1
     column = sums.free[sums.unused[0]]
     sums.column[label] = column
     for k in range(len(sums.table)):
         sums.table[k, column] = 0.0
-    return column
 
 
 @part
 def close_column(sums: Sums, label: int) -> None:
-    """Give the column of a cluster back."""
     sums.free[sums.unused[0]] = sums.column[label]
     sums.unused[0] += 1
     sums.column[label] = NONE
 
 
 @part
-def read_line(desk: Desk, source: Source, i: int) -> bool:
-    """Put the values of mention `i` with all others into the line, and 0 for itself."""
-    return read_values(desk, source, i, len(desk.partition.labels))
+def read_line(work: Workspace, i: int) -> bool:
+    """Put the values of mention `i` with all others into the totals, and 0 for itself."""
+    filled = 0
+    work.site[MENTION] = i
+    for j in range(len(work.partition.labels)):
+        work.totals[j] = 0.0
+        if j != i:
+            filled = queue(work, filled, j, j)
+    add_up(work, filled)
+    return work.source.fault[CODE] == FINE
 
 
 @part
-def read_values(desk: Desk, source: Source, i: int, stop: int) -> bool:
-    """Read the values of mention `i` with those before `stop`; into the line, if there is one."""
-    batch, line, first = desk.batch, desk.sums.line, 0
-    desk.site[MENTION] = i
-    while first < stop:
-        if first == i:
-            if len(line):
-                line[i] = 0.0
-            first += 1
-            continue
-        count = min(len(batch.rows), (i if first < i else stop) - first)
-        for k in range(count):
-            batch.rows[k] = first + k
-        if read(source, batch.rows, count, batch.first, 1, batch.values, 0) == 0:
-            return False
-        if len(line):
-            for k in range(count):
-                line[first + k] = batch.values[0, k]
-        first += count
-    return True
+def add_line(work: Workspace, label: int) -> None:
+    table, column = work.sums.table, work.sums.column[label]
+    for k in range(len(table)):
+        table[k, column] += work.totals[k]
 
 
 @part
-def add_line(sums: Sums, column: int) -> None:
-    """Add the line to a column."""
-    for k in range(len(sums.line)):
-        sums.table[k, column] += sums.line[k]
-
-
-@part
-def subtract_line(desk: Desk, source: Source, label: int) -> None:
+def subtract_line(work: Workspace, label: int) -> None:
     """Take the line out of the column of a cluster; what an infinite value hid is read again."""
-    sums, column = desk.sums, desk.sums.column[label]
-    for k in range(len(sums.line)):
-        if sums.line[k] > -np.inf:
-            sums.table[k, column] -= sums.line[k]
+    table, column, s = work.sums.table, work.sums.column[label], work.partition.segment[label]
+    for k in range(len(table)):
+        if work.totals[k] > -np.inf:
+            table[k, column] -= work.totals[k]
         else:
-            sums.table[k, column] = total_with(desk, source, k, label)
+            table[k, column] = sum_with(work, k, s, work.partition.starts[s + 1])
 
 
 @part
-def total_with(desk: Desk, source: Source, i: int, label: int) -> float:
-    """Sum the values of mention `i` with the members of a cluster, read anew."""
-    s = desk.partition.segment[label]
-    return sum_of_places(desk, source, i, s, desk.partition.starts[s + 1])
-
-
-@routine
-def sum_of_places(desk: Desk, source: Source, i: int, s: int, stop: int) -> float:
-    """Sum the values of mention `i` with the members of a segment at places before `stop`."""
-    partition, filled = desk.partition, 0
-    desk.site[MENTION], desk.memo.sums[s] = i, 0.0
-    for k in range(partition.starts[s], stop):
-        if partition.members[k] != i:
-            filled = queue(desk, source, filled, partition.members[k], s)
-    add_up(desk, source, filled)
-    return desk.memo.sums[s]
-
-
-@kernel
-def weight_of(source: Source, desk: Desk, mentions: NDArray[np.int64]) -> float:
-    """Sum the values of some mentions with the members of their clusters that come before them."""
-    partition, total = desk.partition, 0.0
-    for i in mentions:
-        if partition.labels[i] != UNPLACED:
-            s = partition.segment[partition.labels[i]]
-            total += sum_of_places(desk, source, i, s, partition.place[i])
-    return total
+def add_columns(sums: Sums, kept: int, gone: int) -> None:
+    """Add the sums of a cluster to those of another one, which takes all its members."""
+    for k in range(len(sums.table)):
+        sums.table[k, sums.column[kept]] += sums.table[k, sums.column[gone]]
+    close_column(sums, gone)
