@@ -26,7 +26,6 @@ from gumbelrace.kernels.clusters.values import (
     add_columns,
     best_of_sizes,
     is_among,
-    is_kept,
     is_summed,
     sum_between,
     update_sums,
@@ -73,7 +72,7 @@ def sweep(rule: Any, work: Workspace, bits: Bits, task: Task, mentions: NDArray[
     """Let mentions choose their clusters, as long as there is room for sums."""
     gear, partition, fault = new_own_gear(rule, work.source), work.partition, work.source.fault
     for i in mentions:
-        if is_kept(work.sums) and work.sums.unused[0] == 0:
+        if len(work.sums.table) > 0 and work.sums.unused[0] == 0:
             return
         enter(work, i, True)
         draw_noise(work, bits, task.temperature)

@@ -112,13 +112,13 @@ def enlarged(sums: Sums) -> Sums:
 
 
 @part
-def is_kept(sums: Sums) -> bool:
-    return len(sums.table) > 0
+def is_summed(work: Workspace, s: int) -> bool:
+    return work.sums.column[work.partition.ids[s]] != NONE
 
 
 @part
-def is_summed(work: Workspace, s: int) -> bool:
-    return work.sums.column[work.partition.ids[s]] != NONE
+def kept_sum(work: Workspace, i: int, s: int) -> float:
+    return work.sums.table[i, work.sums.column[work.partition.ids[s]]]
 
 
 @routine
@@ -154,7 +154,7 @@ def read_clusters(work: Workspace, least: int, most: int) -> None:
             start, size = partition.starts[s], partition.sizes[s]
             work.tally[READ] += size
             if is_summed(work, s):
-                work.totals[s] = work.sums.table[i, work.sums.column[partition.ids[s]]]
+                work.totals[s] = kept_sum(work, i, s)
             else:
                 work.totals[s] = 0.0
                 for k in range(start, start + size):
@@ -197,12 +197,12 @@ def sum_with(work: Workspace, i: int, s: int, stop: int) -> float:
 @routine
 def sum_between(work: Workspace, one: int, two: int) -> float:
     """Sum the values of all pairs of members of two segments."""
-    partition, sums, total = work.partition, work.sums, 0.0
+    partition, total = work.partition, 0.0
     work.tally[READ] += partition.sizes[one] * partition.sizes[two]
     for k in range(partition.starts[two], partition.starts[two + 1]):
         i = partition.members[k]
         if is_summed(work, one):
-            total += sums.table[i, sums.column[partition.ids[one]]]
+            total += kept_sum(work, i, one)
         else:
             total += sum_with(work, i, one, partition.starts[one + 1])
     return total
@@ -234,7 +234,7 @@ def add_to_sums(work: Workspace, mentions: NDArray[np.int64]) -> None:
 def update_sums(work: Workspace, i: int, before: int) -> None:
     """Bring the sums up to date after a mention has moved from the cluster `before`."""
     partition, sums = work.partition, work.sums
-    if not is_kept(sums) or not read_line(work, i):
+    if len(sums.table) == 0 or not read_line(work, i):
         return
     if before != UNPLACED and sums.column[before] != NONE:
         if partition.sizes[partition.segment[before]] == 1:
@@ -255,9 +255,7 @@ def update_sums(work: Workspace, i: int, before: int) -> None:
 def open_column(sums: Sums, label: int) -> None:
     sums.unused[0] -= 1
     column = sums.free[sums.unused[0]]
-    sums.column[label] = column
-    for k in range(len(sums.table)):
-        sums.table[k, column] = 0.0
+    sums.column[label], sums.table[:, column] = column, 0.0
 
 
 @part
