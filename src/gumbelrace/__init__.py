@@ -111,7 +111,7 @@ _LATER = {
     "gumbelrace.kernels.base": ("Info", "Kernel"),
     "gumbelrace.kernels.carlin_chib": ("Candidate", "CarlinChib", "ModelChoice"),
     "gumbelrace.kernels.clusters.kernel": ("ClusterGibbs",),
-    "gumbelrace.kernels.clusters.values": ("Keep",),
+    "gumbelrace.kernels.clusters.worker": ("Keep",),
     "gumbelrace.kernels.gibbs": ("Gibbs", "Labels"),
     "gumbelrace.kernels.graph": ("GraphGibbs",),
     "gumbelrace.kernels.langevin": ("Langevin", "LangevinState"),
@@ -141,7 +141,7 @@ if TYPE_CHECKING:
     from gumbelrace.kernels.base import Info, Kernel
     from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
     from gumbelrace.kernels.clusters.kernel import ClusterGibbs
-    from gumbelrace.kernels.clusters.values import Keep
+    from gumbelrace.kernels.clusters.worker import Keep
     from gumbelrace.kernels.gibbs import Gibbs, Labels
     from gumbelrace.kernels.graph import GraphGibbs
     from gumbelrace.kernels.langevin import Langevin, LangevinState

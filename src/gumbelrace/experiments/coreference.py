@@ -13,8 +13,7 @@ from gumbelrace.bounds.variance import Marginal
 from gumbelrace.experiments.parallel import Stopped
 from gumbelrace.kernels.annealing import Geometric
 from gumbelrace.kernels.clusters.kernel import ClusterGibbs
-from gumbelrace.kernels.clusters.values import Keep
-from gumbelrace.kernels.clusters.worker import MOST_KEPT
+from gumbelrace.kernels.clusters.worker import MOST_KEPT, Keep
 from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.kernels.scan import Shuffled
 from gumbelrace.population.pairs import Pairs

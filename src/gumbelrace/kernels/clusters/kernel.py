@@ -20,8 +20,7 @@ from gumbelrace.kernels.base import Checked, Info, Kernel
 from gumbelrace.kernels.checks import check_pairs, check_room, check_state, check_sweeps
 from gumbelrace.kernels.clusters.choice import Task
 from gumbelrace.kernels.clusters.partition import UNPLACED
-from gumbelrace.kernels.clusters.values import Keep
-from gumbelrace.kernels.clusters.worker import Worker, checked_keep, checked_solver
+from gumbelrace.kernels.clusters.worker import Keep, Worker, checked_keep, checked_solver
 from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.kernels.scan import Scan, Systematic
 from gumbelrace.kernels.tally import VISITED, WRONG, info_of

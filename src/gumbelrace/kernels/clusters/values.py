@@ -1,11 +1,10 @@
-"""What is kept of the factor's values, and the reading of clusters, or of what is kept of them.
+"""A thread's workspace, the reading of clusters in it, and the sums that are kept of them.
 
 Sums S[i, c] of a mention's values with every cluster of two and more are brought up to date when a mention
 moves. The values are kept as well (see `population.pairs`), so that no pair is computed twice and a
 cluster of one needs no sums. Memory: 2n² bytes, and 8n for each cluster of two and more.
 """
 
-from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -24,24 +23,6 @@ FEWEST_COLUMNS = 64
 NONE = -1
 # Entries of Workspace.turn: the segment of the mention that chooses, and whether it may stay there
 HOME, STAYS = 0, 1
-
-
-class Keep(StrEnum):
-    """What is kept of the factor's values.
-
-    Attributes
-    ----------
-    NOTHING
-        They are computed whenever they are read.
-    PAIRS
-        Each is computed at most once; 2n² bytes.
-    SUMS
-        That, and every mention's sum with every cluster of two and more, 8n bytes each; exact.
-    """
-
-    NOTHING = "nothing"
-    PAIRS = "pairs"
-    SUMS = "sums"
 
 
 class Arms(NamedTuple):
@@ -100,7 +81,8 @@ def new_sums(size: int, clusters: NDArray[np.int32]) -> Sums:
 
 def no_sums(size: int) -> Sums:
     """Give sums that are not kept."""
-    return new_sums(size, np.empty(0, np.int32))._replace(table=np.zeros((0, 0)))
+    nothing = np.zeros((0, 0)), np.full(size, NONE, np.int32), np.empty(0, np.int32)
+    return Sums(*nothing, np.zeros(1, np.int64))
 
 
 def enlarged(sums: Sums) -> Sums:

@@ -1,5 +1,6 @@
 """What one thread needs to sweep over clusters: readers, a workspace, a rule, and words for faults."""
 
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from gumbelrace.kernels.clusters.partition import CLUSTERS, Partition, arrange, 
 from gumbelrace.kernels.clusters.values import (
     Arms,
     Batch,
-    Keep,
     Workspace,
     add_to_sums,
     enlarged,
@@ -36,6 +36,24 @@ from gumbelrace.solvers.race_separate import looks_of_any_size
 CHUNK = 256
 # Of more mentions nothing is kept unless asked for: values and sums of so many take about a gigabyte.
 MOST_KEPT = 20_000
+
+
+class Keep(StrEnum):
+    """What is kept of the factor's values.
+
+    Attributes
+    ----------
+    NOTHING
+        They are computed whenever they are read.
+    PAIRS
+        Each is computed at most once; 2n² bytes.
+    SUMS
+        That, and every mention's sum with every cluster of two and more, 8n bytes each; exact.
+    """
+
+    NOTHING = "nothing"
+    PAIRS = "pairs"
+    SUMS = "sums"
 
 
 def checked_keep(keep: Keep | str | None, solver: Solver | None, size: int) -> Keep:
