@@ -1,4 +1,4 @@
-"""What racing saves in author coreference, against exact Gibbs sampling of three kinds.
+"""What racing saves in author coreference, against exact Gibbs sampling of two kinds.
 
     python benchmarks/coreference.py [--quick] [--data FILE [--complete] [--least N]] [--weights FILE]
 
@@ -6,8 +6,7 @@ The factor is fitted to about half of the blocks, which a hash of their names ch
 other blocks, of 100 (or N) to 3,000 mentions, several seeds. Second: pairs of blocks above 2,000 mentions
 that are ever computed, in one search and in all starts. Third: processor time of one block until B³ F1 is
 98% of the final one, and of all sweeps, for the factor as it is and for the same values made slower by idle
-arithmetic, as an edit distance or a model's score would be; and which sampler `auto` picks. Without --data,
-mentions are simulated.
+arithmetic, as an edit distance or a model's score would be. Without --data, mentions are simulated.
 """
 
 import argparse
@@ -28,7 +27,6 @@ from gumbelrace.applications.coreference_search import (
     SAMPLERS,
     Search,
     fitted,
-    picked,
     searched,
 )
 from gumbelrace.models.coreference import Block, Factor, Mentions, bcubed, block_of, mentions
@@ -37,7 +35,7 @@ from gumbelrace.models.coreference.simulate import simulate
 from gumbelrace.paper.coreference import baselines, held_out, training_blocks
 from gumbelrace.tables.mentions import read_mentions
 
-EXACT, RACED = ("exact", "incremental", "matrix"), ("raced", "memoised")
+EXACT, RACED = ("exact", "sums"), ("raced", "pairs")
 LEAST, MOST, LARGE = 100, 3000, 2000
 CONVERGED = 0.98
 # Microseconds of a factor, and the largest block it is timed on.
@@ -96,12 +94,12 @@ def table_of_samplers(resolved: Resolved) -> None:
 
 def distinct_pairs(task: Task) -> None:
     """Print the pairs that are computed in large blocks: by sums kept, and by races that keep values."""
-    print(f"{'mentions':>9}{'starts':>8}{'n(n-1)/2':>12}{'incremental':>13}{'memoised':>10}{'ratio':>7}")
+    print(f"{'mentions':>9}{'starts':>8}{'n(n-1)/2':>12}{'sums':>13}{'pairs':>10}{'ratio':>7}")
     large = [rows for rows in task.rows if len(rows) > LARGE]
     for rows, starts in product(large, (1, task.search.starts)):
         search = replace(task.search, starts=starts)
         pairs = task.factor.pairs(block_of(task.mentions, rows))
-        kept, raced = (pairs_computed(pairs, search, name) for name in ("incremental", "memoised"))
+        kept, raced = (pairs_computed(pairs, search, name) for name in ("sums", "pairs"))
         n = len(rows)
         counts = f"{n:>9,}{starts:>8}{n * (n - 1) // 2:>12,}{kept:>13,}{raced:>10,}"
         print(f"{counts}{raced / kept:>7.2f}")
@@ -135,7 +133,7 @@ def timed(task: Task, microseconds: float, most: int) -> None:
     block = block_of(task.mentions, largest(task, most))
     pairs = slowed(task.factor, block, loops_for(task.factor, block, microseconds))
     final = searched(
-        task.search.kernel(task.factor.pairs(block), SAMPLERS["matrix"]),
+        task.search.kernel(task.factor.pairs(block), SAMPLERS["sums"]),
         task.search,
         np.random.default_rng(1),
         threading.Event(),
@@ -149,7 +147,6 @@ def timed(task: Task, microseconds: float, most: int) -> None:
         kernel.step(np.random.default_rng(0), kernel.start(np.random.default_rng(0)))  # compiles
         seconds, sweeps, all_of_them = seconds_of(pairs, name, block, (task.search, task.complete, target))
         print(f"  {name:<14}{seconds:>9.2f} s, {sweeps} sweeps; all sweeps {all_of_them:>9.2f} s")
-    print(f"  auto picks {picked(pairs, task.search)}")
 
 
 def largest(task: Task, most: int) -> Any:
@@ -186,7 +183,7 @@ def main() -> None:
     found = given(options.data)
     factor = Factor.load(options.weights) if options.weights else own_factor(found, options.complete)
     blocks, runs = held_out(found, options.least, MOST), 2 if options.quick else 5
-    task = Task(found, factor, Search(), ("matrix", *RACED), runs, 0, options.complete, blocks)
+    task = Task(found, factor, Search(), ("sums", *RACED), runs, 0, options.complete, blocks)
     print(f"{sum(map(len, task.rows)):,} mentions in {len(blocks)} blocks, {runs} seeds")
     with tempfile.TemporaryDirectory() as folder:
         table_of_samplers(resolve(task, Path(folder) / "blocks", jobs=2))

@@ -43,6 +43,7 @@ __all__ = [
     "GraphGibbs",
     "Info",
     "Ising",
+    "Keep",
     "Kernel",
     "Labels",
     "Langevin",
@@ -79,7 +80,6 @@ __all__ = [
     "audit",
     "b_normal",
     "best",
-    "cheapest",
     "compiled",
     "data_taylor",
     "derivatives_by_jax",
@@ -110,8 +110,8 @@ _LATER = {
     "gumbelrace.kernels.annealing": ("Constant", "Geometric"),
     "gumbelrace.kernels.base": ("Info", "Kernel"),
     "gumbelrace.kernels.carlin_chib": ("Candidate", "CarlinChib", "ModelChoice"),
-    "gumbelrace.kernels.cluster_cost": ("cheapest",),
-    "gumbelrace.kernels.clusters": ("ClusterGibbs",),
+    "gumbelrace.kernels.clusters.kernel": ("ClusterGibbs",),
+    "gumbelrace.kernels.clusters.worker": ("Keep",),
     "gumbelrace.kernels.gibbs": ("Gibbs", "Labels"),
     "gumbelrace.kernels.graph": ("GraphGibbs",),
     "gumbelrace.kernels.langevin": ("Langevin", "LangevinState"),
@@ -140,8 +140,8 @@ if TYPE_CHECKING:
     from gumbelrace.kernels.annealing import Constant, Geometric
     from gumbelrace.kernels.base import Info, Kernel
     from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
-    from gumbelrace.kernels.cluster_cost import cheapest
-    from gumbelrace.kernels.clusters import ClusterGibbs
+    from gumbelrace.kernels.clusters.kernel import ClusterGibbs
+    from gumbelrace.kernels.clusters.worker import Keep
     from gumbelrace.kernels.gibbs import Gibbs, Labels
     from gumbelrace.kernels.graph import GraphGibbs
     from gumbelrace.kernels.langevin import Langevin, LangevinState

@@ -29,7 +29,7 @@ SEARCH = Search(sweeps=6, cold=2, starts=2)
 def task():
     found = mentions(simulate(500, np.random.default_rng(1)))
     factor = fit(blocks(found), np.random.default_rng(2))
-    return Task(found, factor, SEARCH, ("raced", "matrix", "incremental"), runs=2, seed=3)
+    return Task(found, factor, SEARCH, ("raced", "exact", "sums"), runs=2, seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +38,8 @@ def resolved(task, tmp_path_factory):
 
 
 def test_all_exact_samplers_find_the_same_clusters(resolved):
-    np.testing.assert_array_equal(resolved.clusters["matrix"], resolved.clusters["incremental"])
-    for a, b in zip(resolved.last("matrix"), resolved.last("incremental"), strict=True):
+    np.testing.assert_array_equal(resolved.clusters["exact"], resolved.clusters["sums"])
+    for a, b in zip(resolved.last("exact"), resolved.last("sums"), strict=True):
         assert a.f1 == b.f1
         assert a.exact == b.exact
 
@@ -62,7 +62,7 @@ def test_points_are_those_of_the_clusters(task, resolved):
 def test_an_exact_sweep_evaluates_all_pairs_twice(task, resolved):
     """n (n - 1) factors a sweep for each block and start; in the first half of them, as mentions enter."""
     pairs = SEARCH.starts * sum(len(rows) * (len(rows) - 1) for rows in task.rows)
-    first, second = (p for p in resolved.points if p.sampler == "matrix" and p.run == 0 and p.sweep < 3)
+    first, second = (p for p in resolved.points if p.sampler == "sums" and p.run == 0 and p.sweep < 3)
     assert first.exact == pairs // 2
     assert second.exact == pairs // 2 + pairs
 
@@ -89,10 +89,10 @@ def without_times(resolved):
 
 
 def test_chosen_blocks_only(task, tmp_path):
-    few = replace(task, blocks=[0, 2], samplers=("matrix",), runs=1)
+    few = replace(task, blocks=[0, 2], samplers=("sums",), runs=1)
     found = resolve(few, tmp_path / "blocks")
     searched_rows = np.isin(task.mentions.block, [0, 2])
-    np.testing.assert_array_equal(found.clusters["matrix"] >= 0, searched_rows)
+    np.testing.assert_array_equal(found.clusters["sums"] >= 0, searched_rows)
 
 
 def test_a_search_stops_when_told(task):
@@ -103,7 +103,7 @@ def test_a_search_stops_when_told(task):
         searched(kernel, SEARCH, np.random.default_rng(0), stop)
 
 
-@pytest.mark.parametrize("name", ["raced", "matrix"])
+@pytest.mark.parametrize("name", ["raced", "sums"])
 def test_of_several_starts_the_most_probable_is_kept(task, name):
     rows = max(task.rows, key=len)
     pairs = task.factor.pairs(block_of(task.mentions, rows))
@@ -117,7 +117,7 @@ def test_of_several_starts_the_most_probable_is_kept(task, name):
     best = searched(fresh, often, np.random.default_rng(0), never)
     assert best.labels == singles[int(np.argmax(weights))].labels
     assert best.rewards == np.sum([one.rewards for one in singles], axis=0).tolist()
-    assert (best.weighing > 0) == (name == "raced")  # the matrix has all values
+    assert (best.weighing > 0) == (name == "raced")  # who keeps sums has all values
 
 
 def test_temperatures_fall_to_zero():

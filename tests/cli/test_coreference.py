@@ -39,7 +39,7 @@ def test_simulated_mentions_show_raced_and_exact(run, tmp_path, monkeypatch):
     assert page.count("<svg") >= 4
     assert "made again exactly" in page
     assert "± over runs" in page
-    assert {row["sampler"] for row in rows(folder / "sweeps.csv")} >= {"raced", "matrix"}
+    assert {row["sampler"] for row in rows(folder / "sweeps.csv")} >= {"raced", "sums"}
     found = rows(folder / "clusters.csv")
     assert [row["mention_id"] for row in found] == [str(row) for row in range(300)]
 

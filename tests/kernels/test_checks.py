@@ -56,7 +56,7 @@ MADE = {
     "masked adjacency": (lambda: gr.GraphGibbs(np.ma.masked_equal(RING, 1), 2, gr.Potts()), "masked"),
     "text as temperature": (lambda: gr.Constant("a"), "temperature is 'a'"),
     "text as ratio": (lambda: gr.Geometric(ratio="a"), "ratio is 'a'"),
-    "no pairs": (lambda: gr.cheapest(None, seeded()), "gumbelrace.pairs"),
+    "no pairs": (lambda: gr.ClusterGibbs(None), "gumbelrace.pairs"),
     "no trace": (lambda: gr.log_evidence(None), "trace is a NoneType"),
     "class as control": (lambda: gr.likelihood(FACTOR, (Y,), 50).minus(gr.ParameterTaylor), "_taylor"),
     "kernel as model": (lambda: gr.CarlinChib([metropolis()], likelihood), r"list of Candidate"),

@@ -40,7 +40,7 @@ class Yes(gr.Solver):
     def rule(self, population):
         return Scan()
 
-    def best(self, population, offset, rng):
+    def answer(self, asked, population, offset, rng):
         return gr.Outcome(1, 0, 0, False)
 
 

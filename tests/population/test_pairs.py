@@ -3,11 +3,11 @@
 import numba
 import numpy as np
 import pytest
-from tests.kernels.mentions import looked_up, pairs_of, symmetric
+from tests.kernels.clusters.mentions import looked_up, pairs_of, symmetric
 
 import gumbelrace as gr
 from gumbelrace import errors
-from gumbelrace.population.pair_readers import FINEST, NOTHING, SQUARE, TRIANGLE, new_store
+from gumbelrace.population.pairs import FINEST
 
 
 def test_values_are_symmetric_and_rounded():
@@ -47,7 +47,9 @@ def test_a_range_allows_its_ends():
 
 
 def test_stores_have_a_place_for_each_pair():
-    assert [len(new_store(5, kind)) for kind in (NOTHING, TRIANGLE, SQUARE)] == [0, 10, 25]
+    members = np.arange(5, dtype=np.int32)
+    stores = [pairs_of(np.zeros((5, 5))).readers(members, keeps).store for keeps in (False, True)]
+    assert list(map(len, stores)) == [0, 10]
 
 
 @pytest.mark.parametrize(

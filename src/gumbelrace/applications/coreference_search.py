@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from gumbelrace.applications.store import Stopped
 from gumbelrace.bounds.variance import Marginal
 from gumbelrace.kernels.annealing import Geometric
-from gumbelrace.kernels.cluster_cost import cheapest
-from gumbelrace.kernels.clusters import ClusterGibbs
+from gumbelrace.kernels.clusters.kernel import ClusterGibbs
+from gumbelrace.kernels.clusters.worker import MOST_KEPT, Keep
 from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.kernels.scan import Shuffled
 from gumbelrace.models.coreference.bcubed import BCubed
@@ -39,18 +39,17 @@ class Sampler(NamedTuple):
     """How mentions choose their clusters: who decides, and what is kept of the factor's values."""
 
     solver: Callable[[float], Solver]
-    keep: str
+    keep: Keep
     ranged: bool = True  # whether the range of the factor is used
 
 
 SAMPLERS = {
-    "exact": Sampler(lambda delta: Exact(), "nothing"),
-    "incremental": Sampler(lambda delta: Exact(), "sums"),
-    "matrix": Sampler(lambda delta: Exact(), "matrix"),
-    "raced": Sampler(lambda delta: Race(delta=delta, first=FIRST), "nothing"),
-    "memoised": Sampler(lambda delta: Race(delta=delta, first=FIRST), "pairs"),
+    "exact": Sampler(lambda delta: Exact(), Keep.NOTHING),
+    "sums": Sampler(lambda delta: Exact(), Keep.SUMS),
+    "raced": Sampler(lambda delta: Race(delta=delta, first=FIRST), Keep.NOTHING),
+    "pairs": Sampler(lambda delta: Race(delta=delta, first=FIRST), Keep.PAIRS),
     "as printed": Sampler(
-        lambda delta: Race(variance=Marginal(shrink=0.0), delta=delta, first=FIRST), "nothing", False
+        lambda delta: Race(variance=Marginal(shrink=0.0), delta=delta, first=FIRST), Keep.NOTHING, False
     ),
 }
 
@@ -96,16 +95,9 @@ class Search:
         return ClusterGibbs(pairs, solver, sampler.keep, Shuffled(), annealing, self.merges)
 
 
-def picked(pairs: Pairs, search: Search) -> str:
-    """Name the sampler that is likely to be fastest, from what a factor costs."""
-    raced = SAMPLERS["raced"].solver(search.delta)
-    choice = cheapest(pairs, np.random.default_rng(0), search.starts * search.sweeps, raced)
-    names = [
-        name
-        for name, sampler in SAMPLERS.items()
-        if sampler.keep == choice.keep and type(sampler.solver(search.delta)) is type(choice.solver)
-    ]
-    return names[0]
+def picked(mentions: int) -> str:
+    """Name the sampler that is likely to be fastest: exact with sums, as long as they fit into memory."""
+    return "sums" if mentions <= MOST_KEPT else "raced"
 
 
 class Searched(NamedTuple):
@@ -183,6 +175,6 @@ def fitted(
 
 def clusters(search: Search, pairs: Pairs) -> NDArray[np.int64]:
     """Cluster a block exactly; always with the same random numbers."""
-    kernel = search.kernel(pairs, SAMPLERS["matrix"])
+    kernel = search.kernel(pairs, SAMPLERS["sums"])
     found = searched(kernel, search, np.random.default_rng(0), threading.Event())
     return np.array(found.labels[-1], np.int64)

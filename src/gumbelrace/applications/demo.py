@@ -198,8 +198,8 @@ def watch(rewards: Floats, offset: Floats, delta: float, rng: np.random.Generato
     outcome, rule = race.best(population, offset, rng), cast(Looks, race.rule(population))
     standings = tuple(
         standing
-        for look in looks(asked, rule.at, outcome)
-        for standing in judged(look, rewards, offset, float(rule.per_deviation[look.number]))
+        for look in looks(asked, rule.at[0], outcome)
+        for standing in judged(look, rewards, offset, float(rule.per_deviation[0, look.number]))
     )
     return WatchedRace(size, arms, delta, standings, outcome)
 

@@ -13,9 +13,9 @@ from gumbelrace.cli.options import Complete, Delta, Fields, Folder, Jobs, Seed, 
 from gumbelrace.cli.progress import counting, waiting
 from gumbelrace.cli.text import paragraphs
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.models.coreference.block import block_of, blocks
+from gumbelrace.models.coreference.block import blocks
 from gumbelrace.models.coreference.factor import Factor
-from gumbelrace.models.coreference.mentions import MISSING, Mentions, mentions
+from gumbelrace.models.coreference.mentions import MISSING, mentions
 from gumbelrace.models.coreference.simulate import simulate
 from gumbelrace.report.coreference import coreference_page, summary, task_facts
 from gumbelrace.report.page import write_page
@@ -27,7 +27,7 @@ PAGE, AUTO = "coreference.html", "auto"
 # The command that needs no name.
 RESOLVE = "resolve"
 SWEEPS, STARTS = Search.sweeps, Search.starts
-COMPARED = ("raced", "matrix")
+COMPARED = ("raced", "sums")
 # Simulated mentions to which the factor for others is fitted.
 FITTED = 3000
 
@@ -112,7 +112,7 @@ def resolve_file(
         given = read_mentions(file, fields(column)) if file else simulated_mentions(simulated or 0, seed)
     factor = loaded or (Factor.default() if simulated is None else factor_of_simulations(seed))
     search = Search(sweeps, max(1, 3 * sweeps // 10), delta=delta, starts=starts)
-    first = named(sampler, given.mentions, factor, search)
+    first = sampler if sampler != AUTO else picked(max(map(len, given.mentions.rows_by_block())))
     others = COMPARED if compare or simulated is not None else ()
     samplers = [first, *(name for name in others if name != first)]
     task = Task(given.mentions, factor, search, samplers, runs, seed, complete)
@@ -171,14 +171,6 @@ def check_sampler(sampler: str) -> None:
     """Check that there is such a sampler."""
     if sampler not in (AUTO, *SAMPLERS):
         raise InvalidArgument(f"--sampler is {sampler!r}; give {AUTO}, {', '.join(SAMPLERS)}")
-
-
-def named(sampler: str, found: Mentions, factor: Factor, search: Search) -> str:
-    """Give the name of the sampler; `auto` is the one that is likely to be fastest on the largest block."""
-    if sampler != AUTO:
-        return sampler
-    largest = max(found.rows_by_block(), key=len)
-    return picked(factor.pairs(block_of(found, largest)), search)
 
 
 def factor_of_simulations(seed: int) -> Factor:

@@ -29,7 +29,7 @@ from gumbelrace.tables.writing import make_folder, write_rows
 PAGE, WEIGHTS = "coreference.html", "weights.json"
 SIMULATED = 20_000
 RUNS, QUICK_RUNS = 7, 2
-OURS = ("raced", "memoised", "matrix")
+OURS = ("raced", "pairs", "sums")
 
 
 def coreference(

@@ -28,10 +28,10 @@ from gumbelrace.kernels.graph_desk import (
     try_labels,
     workplaces,
 )
-from gumbelrace.kernels.graph_head import ALL, CHANGED, LOOKED, READ, VISITED, WRONG
 from gumbelrace.kernels.graph_layout import Layout, laid_out
 from gumbelrace.kernels.graph_sweep import Task, sweep
 from gumbelrace.kernels.scan import Scan, Systematic
+from gumbelrace.kernels.tally import VISITED, WRONG, info_of
 from gumbelrace.pool import Pool
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import CODE, FINE, Floats, checked_count
@@ -151,10 +151,7 @@ class GraphGibbs(Kernel[Labels]):
     def step(self, rng: np.random.Generator, state: Labels) -> tuple[Labels, Info]:
         """Make one sweep: n variables are given new labels."""
         labels, tally = self._sweep(rng, state)
-        info = Info(
-            int(tally[READ]), int(tally[ALL]), int(tally[LOOKED]), float(tally[CHANGED] / tally[VISITED])
-        )
-        return Labels(labels, state.sweep + 1), info
+        return Labels(labels, state.sweep + 1), info_of(tally)
 
     def audit(self, rng: np.random.Generator, state: Labels) -> Checked[Labels]:
         """Make a sweep, deciding exactly as well; after an error, make it again without."""

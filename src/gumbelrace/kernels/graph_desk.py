@@ -18,8 +18,9 @@ from gumbelrace.errors import (
     UnknownRange,
 )
 from gumbelrace.jit import READER
-from gumbelrace.kernels.graph_head import SITE, Desk, new_memo
+from gumbelrace.kernels.graph_head import Desk, new_memo
 from gumbelrace.kernels.graph_layout import Layout
+from gumbelrace.kernels.tally import SITE, new_tally
 from gumbelrace.keyed import FEWEST
 from gumbelrace.packed import pack, unpack
 from gumbelrace.population.arrays import NO_REWARD
@@ -87,7 +88,7 @@ def workplaces(layout: Layout, function: Any, arms: int) -> Callable[[], Workpla
         packed = pack((first, layout.neighbours, layout.weights, labels, others, scales))
         reader = _reader(function, packed.type)
         source = _source(reader.address, packed.words.ctypes.data, arms)
-        desk = Desk(labels, first, np.arange(CHUNK), np.zeros(8, np.int64), new_memo(source))
+        desk = Desk(labels, first, np.arange(CHUNK), new_tally(), new_memo(source))
         return Workplace(desk, source, _stream(longest), (reader, packed))
 
     return make

@@ -7,11 +7,9 @@ from numpy.typing import NDArray
 
 from gumbelrace.jit import part
 from gumbelrace.kernels.graph_layout import Layout, look_at
+from gumbelrace.kernels.tally import LOOKED, READ, ROWS
 from gumbelrace.population.base import Floats, Source, read
 from gumbelrace.solvers.reading import FEW_ADDITIONS, ROUNDING, new_block, total, total_size, typical
-
-# Entries of Desk.tally
-READ, ALL, LOOKED, CHANGED, VISITED, WRONG, SITE, ROWS = range(8)
 
 
 class Memo(NamedTuple):

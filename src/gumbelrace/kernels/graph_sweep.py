@@ -11,14 +11,6 @@ from numpy.typing import NDArray
 
 from gumbelrace.jit import Bits, kernel, part
 from gumbelrace.kernels.graph_head import (
-    ALL,
-    CHANGED,
-    LOOKED,
-    READ,
-    ROWS,
-    SITE,
-    VISITED,
-    WRONG,
     Desk,
     Memo,
     best_of,
@@ -27,6 +19,7 @@ from gumbelrace.kernels.graph_head import (
     set_range,
 )
 from gumbelrace.kernels.graph_layout import Layout
+from gumbelrace.kernels.tally import ALL, CHANGED, LOOKED, READ, ROWS, SITE, VISITED, WRONG
 from gumbelrace.keyed import width_of
 from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source
 from gumbelrace.shuffle import Stream

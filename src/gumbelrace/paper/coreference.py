@@ -18,7 +18,7 @@ from gumbelrace.paper.records import Claim
 from gumbelrace.report.coreference import answer, coreference_sections, panels, samplers_table
 from gumbelrace.report.page import Column, Files, Page, Section, Table, Text
 
-PRINTED, EXACT = "as printed", "matrix"
+PRINTED, EXACT = "as printed", "sums"
 PAPER_SETTING = Search(sweeps=20, cold=5, placed=True, merges=False, starts=1)
 # The paper's figures, and the share of the final F1 at which a run has converged.
 FASTER, NEAR_CONVERGENCE, ERROR, CONVERGED = 3.0, 5.0, 0.05, 0.98
@@ -52,7 +52,7 @@ def held_out(mentions: Mentions, least: int, most: int) -> list[int]:
 
 
 def claims(resolved: Resolved) -> Iterator[Claim]:
-    """Hold the paper's statements against the samplers `as printed` and `matrix` of one study."""
+    """Hold the paper's statements against the samplers `as printed` and `sums` of one study."""
     if resolved.points[0].f1 is not None:
         yield converges_faster(resolved)
         yield same_by_sweeps(resolved)

@@ -2,11 +2,12 @@
 
 Values are rounded when they are read: to multiples of 2^-20 that single precision can hold. Sums of them
 are exact in double precision whatever their order, so that samplers which add them up in different ways,
-or keep them, make the same draws.
+or keep them, make the same draws. Where values are kept, a reader looks into a store first: n(n-1)/2
+entries in single precision, NaN where nothing was read yet.
 """
 
 import functools
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numba
 import numpy as np
@@ -19,16 +20,24 @@ from gumbelrace.errors import (
     RewardOutOfRange,
     ShapeMismatch,
 )
-from gumbelrace.jit import users
+from gumbelrace.jit import READER, USERS, part, users
+from gumbelrace.packed import Packed, pack, unpack
 from gumbelrace.population.base import FAILED, NOT_A_REWARD, Floats, checked_count, checked_range
-from gumbelrace.population.pair_readers import FINEST, LARGEST_SUM, Fetched, fetched, rounded
 from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, explained, try_out
 from gumbelrace.shuffle import LARGEST
 
 FORM = "log_factor(i, j, *data)"
 
+# All values are multiples of FINEST; sums of them below LARGEST_SUM are exact in double precision.
+FINEST = 2.0**-20
+LARGEST_SUM = 2.0**53 * FINEST
 # What single precision may add to a value when it is rounded, as a share of it.
 SINGLE = 2.0**-23
+
+# Entries of Readers.site
+MENTION, FIRST, COUNT = 0, 1, 2
+# Items that lie before the user's data
+OURS = 5
 
 
 def pairs(
@@ -121,10 +130,14 @@ class Pairs:
         """Give the same factor, its range not known."""
         return Pairs(self._log_factor, self._data, self.size)
 
-    def fetched(self, members: NDArray[np.int32], store: NDArray[np.float32]) -> Fetched:
-        """Lend compiled readers of these values; those in `store` (see `pair_readers`) are read once."""
+    def readers(self, members: NDArray[np.int32], keeps: bool) -> "Readers":
+        """Make readers for one thread; `members` holds the mentions, cluster after cluster."""
+        store = np.full(self.size * (self.size - 1) // 2 if keeps else 0, np.nan, np.float32)
+        site, computed = np.zeros(3, np.int64), np.zeros(1, np.int64)
+        packed = pack((site, computed, members, store, np.float64(-self.largest), *self._data))
         with explained(FORM, self._data):
-            return fetched(self._log_factor, self._data, members, store, -self.largest)
+            values, lines = _readers(self._log_factor, packed.type, keeps)
+        return Readers(values, lines, packed, site, computed, store)
 
     def values(self, i: ArrayLike, j: ArrayLike) -> Floats:
         """Give the values of some pairs, as the samplers see them."""
@@ -153,6 +166,90 @@ class Pairs:
         raise RewardOutOfRange(
             f"{pair} lies outside the reward_range [{low:.6g}, {high:.6g}]; widen it or mend the factor"
         )
+
+
+class Readers(NamedTuple):
+    """Compiled readers of values, and what they work on.
+
+    Attributes
+    ----------
+    values : compiled function of type READER
+        Row j is the value of (site[MENTION], j).
+    lines : compiled function of type READER
+        Row i is the sum of the values of (i, j) over the `COUNT` members from `FIRST` on.
+    packed : Packed
+        What the readers need.
+    site : ndarray of int64
+        What is to be read.
+    computed : ndarray of int64
+        How many values were computed so far.
+    store : ndarray of float32
+        Values that are kept.
+    """
+
+    values: Any
+    lines: Any
+    packed: Packed
+    site: NDArray[np.int64]
+    computed: NDArray[np.int64]
+    store: NDArray[np.float32]
+
+
+@part
+def rounded(value: float, lowest: float) -> float:
+    """Round a value so that sums are exact; NaN and infinities stay, and what is very low is -inf."""
+    if value < lowest:
+        return -np.inf
+    return np.float64(np.float32(np.rint(value / FINEST) * FINEST))
+
+
+@functools.lru_cache(maxsize=256)
+def _readers(log_factor: Any, packed_type: Any, keeps: bool) -> tuple[Any, Any]:
+    value_of = _kept(_computed(log_factor)) if keeps else _computed(log_factor)
+
+    @numba.cfunc(READER)
+    def values(context, rows, n_rows, arms, n_arms, out, stride):  # type: ignore[no-untyped-def]
+        packed = unpack(context, packed_type)
+        i, to = packed[0][MENTION], arms[0] * stride
+        for r in range(n_rows):
+            out[to + r] = value_of(i, rows[r], packed)
+        return n_rows
+
+    @numba.cfunc(READER)
+    def lines(context, rows, n_rows, arms, n_arms, out, stride):  # type: ignore[no-untyped-def]
+        packed = unpack(context, packed_type)
+        site, members, to = packed[0], packed[2], arms[0] * stride
+        for r in range(n_rows):
+            total = 0.0
+            for k in range(site[FIRST], site[FIRST] + site[COUNT]):
+                total += value_of(rows[r], members[k], packed)
+            out[to + r] = total
+        return n_rows
+
+    return values, lines
+
+
+def _computed(log_factor: Any) -> Any:
+    @numba.njit(**USERS)
+    def computed(i, j, packed):  # type: ignore[no-untyped-def]
+        packed[1][0] += 1
+        return rounded(log_factor(min(i, j), max(i, j), *packed[OURS:]), packed[4])
+
+    return computed
+
+
+def _kept(computed: Any) -> Any:
+    """Wrap the factor so that it is looked up first, and computed once."""
+
+    @numba.njit(**USERS)
+    def kept(i, j, packed):  # type: ignore[no-untyped-def]
+        store, low, high = packed[3], min(i, j), max(i, j)
+        place = np.uint64(high * (high - 1) // 2 + low)
+        if np.isnan(store[place]):
+            store[place] = computed(low, high, packed)
+        return np.float64(store[place])
+
+    return kept
 
 
 @functools.lru_cache(maxsize=64)

@@ -3,8 +3,8 @@
 import numpy as np
 
 from gumbelrace.models.coreference import FEATURES, block_of, mentions
-from gumbelrace.models.coreference.agreement import FAMILY, GIVEN, MIDDLE, SUFFIX, agreement
 from gumbelrace.models.coreference.mentions import FIELDS
+from gumbelrace.models.coreference.names import FAMILY, GIVEN, MIDDLE, SUFFIX, agreement
 
 COLUMNS = {
     "author": ["Wei K. Li", "W. Li", "Wen Li", "Wei Li, Jr.", "Weii Lie", "Wei M. Li"],

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.models.coreference.agreement import Codes, agreement
-from gumbelrace.models.coreference.mentions import Mentions
-from gumbelrace.models.coreference.tokens import Floats, Indices, Integers, TokenSets
+from gumbelrace.models.coreference.mentions import Floats, Indices, Integers, Mentions, TokenSets
+from gumbelrace.models.coreference.names import Codes, agreement
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +22,7 @@ class Block:
     label : ndarray of shape (n,)
         True persons, -1 where unknown.
     name, codes : ndarray
-        Which distinct name each mention has, and the class of each pair of those. See `agreement`.
+        Which distinct name each mention has, and the class of each pair of those. See `names.agreement`.
     starts, tokens : ndarray
         Tokens that at least two mentions share, of all fields: those of mention i are
         ``tokens[starts[i]:starts[i + 1]]``, sorted.

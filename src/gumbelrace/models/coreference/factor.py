@@ -13,7 +13,7 @@ from gumbelrace.atomic import write_atomically
 from gumbelrace.errors import InvalidArgument, InvalidFile
 from gumbelrace.models.coreference.block import Block
 from gumbelrace.models.coreference.features import FEATURES, log_factor, split
-from gumbelrace.models.coreference.tokens import Floats
+from gumbelrace.models.coreference.mentions import Floats
 from gumbelrace.population.pairs import Pairs, pairs
 
 

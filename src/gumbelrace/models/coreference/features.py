@@ -3,8 +3,8 @@
 The features of a pair of mentions are
 
 - bias: 1;
-- given, middle, family, suffix: 1 for the class of agreement of that part of the names (`agreement`); the
-  first class of each has no weight of its own;
+- given, middle, family, suffix: 1 for the class of agreement of that part of the names
+  (`names.agreement`); the first class of each has no weight of its own;
 - name_rarity: if the given names are the same, how rare the two names are (`names.rarity`), on average;
 - coauthors, title, venue, place, cpc: with s the sum of squared weights (IDF) of the tokens that both have,
   *shared* = s / (1 + s), *cosine* = s over the product of the lengths of their vectors, and *unknown* = 1
@@ -19,9 +19,8 @@ import numba
 import numpy as np
 
 from gumbelrace.jit import part
-from gumbelrace.models.coreference.agreement import FAMILY, GIVEN, MIDDLE, SUFFIX
-from gumbelrace.models.coreference.mentions import FIELDS
-from gumbelrace.models.coreference.tokens import Floats, Indices
+from gumbelrace.models.coreference.mentions import FIELDS, Floats, Indices
+from gumbelrace.models.coreference.names import FAMILY, GIVEN, MIDDLE, SUFFIX
 
 _PARTS = {"given": GIVEN, "middle": MIDDLE, "family": FAMILY, "suffix": SUFFIX}
 NAME_FEATURES = ("bias", *(f"{part}_{one}" for part, classes in _PARTS.items() for one in classes[1:]))
@@ -74,10 +73,9 @@ def _abroad(country: int, other: int, weights: Any) -> float:
 
 
 @part
-def linear(  # type: ignore[no-untyped-def]
-    i, j, name, codes, starts, tokens, squares, ends, inverse, year, country, rarity, name_weights, weights
-):
-    """Give θ·features of mentions i and j: the arrays of a `Block`, θ as `split` gives it."""
+def linear(i, j, data):  # type: ignore[no-untyped-def]
+    """Give θ·features of mentions i and j from the data of a `Block`, and θ as `split` gives it."""
+    name, codes, starts, tokens, squares, ends, inverse, year, country, rarity, name_weights, weights = data
     coauthors = title = venue = place = cpc = 0.0
     a, b = starts[i], starts[j]
     end_a, end_b = starts[i + 1], starts[j + 1]
@@ -113,7 +111,7 @@ def linear(  # type: ignore[no-untyped-def]
 @numba.njit
 def log_factor(i, j, cap, leak, *data):  # type: ignore[no-untyped-def]
     """Give the shaped factor: at most `cap`, and softened below 0."""
-    x = linear(i, j, *data)  # type: ignore[no-untyped-call]
+    x = linear(i, j, data)  # type: ignore[no-untyped-call]
     return min(x, cap) if x > 0.0 else leak * max(x, -cap)
 
 
@@ -121,7 +119,7 @@ def log_factor(i, j, cap, leak, *data):  # type: ignore[no-untyped-def]
 def _many(i, j, data):  # type: ignore[no-untyped-def]
     found = np.empty(len(i))
     for k in range(len(i)):
-        found[k] = linear(i[k], j[k], *data)  # type: ignore[no-untyped-call]
+        found[k] = linear(i[k], j[k], data)  # type: ignore[no-untyped-call]
     return found
 
 

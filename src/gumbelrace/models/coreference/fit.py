@@ -14,8 +14,7 @@ from gumbelrace.models.coreference.bcubed import BCubed, bcubed
 from gumbelrace.models.coreference.block import Block
 from gumbelrace.models.coreference.factor import Factor, Shaping
 from gumbelrace.models.coreference.features import FEATURES, features
-from gumbelrace.models.coreference.mentions import MISSING
-from gumbelrace.models.coreference.tokens import Floats, Indices
+from gumbelrace.models.coreference.mentions import MISSING, Floats, Indices
 from gumbelrace.population.pairs import Pairs
 
 PENALTY = 1e-4

@@ -4,7 +4,7 @@ import numpy as np
 import scipy  # its parts load when first used
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.models.coreference.tokens import Indices
+from gumbelrace.models.coreference.mentions import Indices
 from gumbelrace.population.pairs import Pairs
 
 METHODS = ("single", "average")

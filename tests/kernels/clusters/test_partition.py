@@ -4,21 +4,19 @@ import numpy as np
 import pytest
 
 from gumbelrace.jit import kernel
-from gumbelrace.kernels.cluster_partition import (
+from gumbelrace.kernels.clusters.partition import (
     CLUSTERS,
     FREE,
     arrange,
     new_partition,
-    relocate,
     set_aside,
+    settle,
 )
 
 
 @kernel
 def move(partition, i, target):
-    home = set_aside(partition, i)
-    if home != target or partition.labels[i] < 0:
-        relocate(partition, i, home, target)
+    settle(partition, i, set_aside(partition, i), target)
 
 
 def segments(partition):
@@ -33,6 +31,7 @@ def check(partition, labels):
     assert sorted(ids) == sorted(set(labels[labels >= 0].tolist()))
     assert segments(partition) == [set(np.flatnonzero(labels == label).tolist()) for label in ids]
     assert partition.segment[ids].tolist() == list(range(clusters))
+    assert partition.sizes[:clusters].tolist() == list(map(len, segments(partition)))
     free = partition.free[: partition.counts[FREE]].tolist()
     assert sorted(free + ids) == list(range(len(labels)))
     placed = np.flatnonzero(labels >= 0)
@@ -44,8 +43,8 @@ def test_moves_keep_the_clusters(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 12))
     partition = new_partition(n)
-    partition.labels[:] = labels = rng.integers(-1, n, n)
-    arrange(partition)
+    labels = rng.integers(-1, n, n)
+    arrange(partition, labels)
     check(partition, labels)
     for _ in range(200):
         i, clusters = int(rng.integers(n)), int(partition.counts[CLUSTERS])

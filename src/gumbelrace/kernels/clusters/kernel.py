@@ -6,32 +6,27 @@ Each mention i in turn chooses among the clusters in use, of which cluster C add
 its members, and an empty one, which adds nothing.
 """
 
-import copy
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.jit import bits_of, check_generator
+from gumbelrace.jit import check_generator
 from gumbelrace.kernels.annealing import Annealing, Constant, checked_temperature
 from gumbelrace.kernels.base import Checked, Info, Kernel
 from gumbelrace.kernels.checks import check_pairs, check_room, check_state, check_sweeps
-from gumbelrace.kernels.cluster_desk import Counter, Workplace, checked_keep, checked_solver
-from gumbelrace.kernels.cluster_merge import merge_some
-from gumbelrace.kernels.cluster_partition import CLUSTERS, UNPLACED
-from gumbelrace.kernels.cluster_sums import weight_of
-from gumbelrace.kernels.cluster_sweep import sweep
-from gumbelrace.kernels.cluster_whole import ALL, CHANGED, DONE, LOOKED, READ, VISITED, WRONG
+from gumbelrace.kernels.clusters.choice import Task
+from gumbelrace.kernels.clusters.partition import UNPLACED
+from gumbelrace.kernels.clusters.worker import Keep, Worker, checked_keep, checked_solver
 from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.kernels.scan import Scan, Systematic
+from gumbelrace.kernels.tally import VISITED, WRONG, info_of
 from gumbelrace.pool import Pool
 from gumbelrace.population.pairs import Pairs
-from gumbelrace.solvers.base import Solver, parts
+from gumbelrace.solvers.base import Solver
 from gumbelrace.solvers.exact import Exact
 
 
@@ -50,13 +45,13 @@ class ClusterGibbs(Kernel[Labels]):
     pairs : Pairs
         The factor f(i, j), made by `gumbelrace.pairs`.
     solver : Race, Betting or Exact, optional
-        Default: `Exact` where all values are kept, else `Betting` where the factor has a range, else
+        Default: `Exact` where sums are kept, else `Betting` where the factor has a range, else
         ``Race(Normal())``. Its δ holds for each mention that is visited.
         ``Race(variance=Marginal(shrink=0))`` has the paper's variance.
-    keep : str
+    keep : Keep or str, optional
         What is kept of the values: "nothing"; "pairs" (each is computed at most once; 2n² bytes); "sums"
-        (that, and every mention's sum with every cluster of two and more, 8n bytes each; exact); "matrix"
-        (all are computed first; 4n² bytes; exact). All exact ways make the same draws.
+        (that, and every mention's sum with every cluster of two and more, 8n bytes each; exact). Default,
+        up to 20,000 mentions: "sums", or "pairs" with a solver that races; above, "nothing".
     scan, annealing
         As in `Gibbs`. With `Geometric` and a temperature of 0 at the end, the chain searches for the best
         partition.
@@ -95,37 +90,33 @@ class ClusterGibbs(Kernel[Labels]):
 
     pairs: Pairs
     solver: Solver = None  # type: ignore[assignment]
-    keep: str = "nothing"
+    keep: Keep | str | None = None
     scan: Scan = field(default_factory=Systematic)
     annealing: Annealing = field(default_factory=Constant)
     merges: bool = False
+    _keep_asked: Keep | str | None = field(init=False, repr=False)
     _local: threading.local = field(init=False, repr=False, default_factory=threading.local)
-    _computed: Counter = field(init=False, repr=False, default_factory=Counter)
+    _computed: list[NDArray[np.int64]] = field(init=False, repr=False, default_factory=list)
 
     tuning: ClassVar[frozenset[str]] = frozenset({"sweep"})
 
     def __post_init__(self) -> None:
         check_pairs(self.pairs)
-        checked_keep(self.keep)
         check_sweeps(self.scan, self.annealing)
-        self._use(self.solver)
-
-    def _use(self, solver: Solver | None) -> None:
-        # The dataclass is frozen for others.
-        object.__setattr__(self, "solver", checked_solver(solver, self.pairs, self.keep))
+        keep = checked_keep(self.keep, self.solver, self.pairs.size)
+        put = object.__setattr__  # the dataclass is frozen for others
+        put(self, "_keep_asked", self.keep)
+        put(self, "keep", keep)
+        put(self, "solver", checked_solver(self.solver, self.pairs, keep))
 
     def with_solver(self, solver: Solver) -> Self:
         """Return the same kernel with another solver; what is kept is not shared."""
-        other = copy.copy(self)
-        object.__setattr__(other, "_local", threading.local())
-        object.__setattr__(other, "_computed", Counter())
-        other._use(solver)
-        return other
+        return replace(self, solver=solver, keep=self._keep_asked)
 
     @property
     def computed(self) -> int:
         """Factors computed so far, in all threads; those that are kept, once for each thread."""
-        return self._computed.total
+        return sum(int(count[0]) for count in self._computed)
 
     def start(self, rng: np.random.Generator, placed: bool = True) -> Labels:
         """Give every mention a cluster of its own, or none: they enter one by one in the first sweep."""
@@ -136,9 +127,7 @@ class ClusterGibbs(Kernel[Labels]):
     def step(self, rng: np.random.Generator, state: Labels) -> tuple[Labels, Info]:
         """Make one sweep: n mentions choose their clusters."""
         labels, tally = self._sweep(rng, state)
-        acceptance = float(tally[CHANGED] / tally[VISITED])
-        info = Info(int(tally[READ]), int(tally[ALL]), int(tally[LOOKED]), acceptance)
-        return Labels(labels, state.sweep + 1), info
+        return Labels(labels, state.sweep + 1), info_of(tally)
 
     def audit(self, rng: np.random.Generator, state: Labels) -> Checked[Labels]:
         """Make a sweep, choosing exactly as well, and one that only chooses exactly.
@@ -159,14 +148,13 @@ class ClusterGibbs(Kernel[Labels]):
 
     def log_weight(self, state: Labels) -> tuple[float, int]:
         """Give log p of a state up to a constant, read exactly, and the factors computed for it."""
-        labels, total, mentions = self._checked_labels(state.labels), 0.0, np.arange(self.pairs.size)
-        with self._workplace() as place:
-            place.begin(labels)
-            for some in parts(len(mentions), place.first_part()):
-                total += weight_of(place.source, place.desk, mentions[some])
-                place.check()
-            place.end()
-            return total, int(place.fetched.made[0])
+        labels = self._checked_labels(state.labels)
+        with self._workers.lend() as worker:
+            before = int(worker.readers.computed[0])
+            worker.begin(labels)
+            weight = worker.log_weight()
+            worker.end()
+            return weight, int(worker.readers.computed[0]) - before
 
     def _sweep(
         self, rng: np.random.Generator, state: Labels, audited: bool = False
@@ -174,49 +162,28 @@ class ClusterGibbs(Kernel[Labels]):
         check_state(state, Labels)
         before = self._checked_labels(state.labels)
         temperature = float(checked_temperature(self.annealing(state.sweep)))
-        order = self.scan.order(check_generator(rng), len(before))
-        with self._workplace() as place, rng.bit_generator.lock:
-            place.task = place.task._replace(temperature=temperature, audited=audited)
-            place.begin(before)
-            self._visit(place, rng, order)
+        mentions = self.scan.order(check_generator(rng), len(before))
+        with self._workers.lend() as worker, rng.bit_generator.lock:
+            task = Task(temperature, worker.limit, audited)
+            worker.begin(before)
+            worker.visit(rng, task, mentions)
             if self.merges:
-                self._merge(place, rng)
-            return place.end().astype(before.dtype), place.desk.tally.copy()
+                worker.merge(rng, task)
+            return worker.end().astype(before.dtype), worker.work.tally.copy()
 
-    @contextmanager
-    def _workplace(self) -> Iterator[Workplace]:
-        """Lend this thread's workplace, and count what is computed there."""
-        if not hasattr(self._local, "places"):
-            self._local.places = Pool(lambda: Workplace(self.pairs, self.solver, self.keep))
-        places: Pool[Workplace] = self._local.places
-        with places.lend() as place:
-            try:
-                yield place
-            finally:
-                self._computed.add(int(place.fetched.made[0]))
+    @property
+    def _workers(self) -> Pool[Worker]:
+        """The workers of this thread."""
+        if not hasattr(self._local, "workers"):
+            self._local.workers = Pool(self._new_worker)
+        workers: Pool[Worker] = self._local.workers
+        return workers
 
-    def _visit(self, place: Workplace, rng: np.random.Generator, order: NDArray[np.int64]) -> None:
-        for some in parts(len(order), place.first_part()):
-            stop = min(some.stop, len(order))
-            while (done := int(place.desk.tally[DONE])) < stop:
-                place.make_room()
-                sweep(
-                    place.rule,
-                    place.gear,
-                    place.source,
-                    place.desk,
-                    bits_of(rng),
-                    place.task,
-                    order[done:stop],
-                )
-                place.check()
-
-    def _merge(self, place: Workplace, rng: np.random.Generator) -> None:
-        partition, gear, sources = place.desk.partition, place.gear, (place.source, place.lines)
-        clusters = partition.ids[: partition.counts[CLUSTERS]].copy()
-        for some in parts(len(clusters), 1):
-            merge_some(place.rule, gear, *sources, place.desk, bits_of(rng), place.task, clusters[some])
-            place.check()
+    def _new_worker(self) -> Worker:
+        keep = checked_keep(self.keep, self.solver, self.pairs.size)
+        worker = Worker(self.pairs, self.solver, keep)
+        self._computed.append(worker.readers.computed)
+        return worker
 
     def _checked_labels(self, labels: NDArray[Any]) -> NDArray[Any]:
         labels, n = np.asarray(labels), self.pairs.size

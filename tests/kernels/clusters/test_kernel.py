@@ -8,8 +8,7 @@ import threading
 import numpy as np
 import pytest
 from scipy import stats
-from tests.kernels.laws import tail
-from tests.kernels.mentions import (
+from tests.kernels.clusters.mentions import (
     canonical,
     chain,
     energy,
@@ -19,6 +18,7 @@ from tests.kernels.mentions import (
     start,
     symmetric,
 )
+from tests.kernels.laws import tail
 
 import gumbelrace as gr
 from gumbelrace import errors
@@ -26,7 +26,7 @@ from gumbelrace.verdict import clopper_pearson
 
 ALARM = 1e-4
 PAPER = gr.Race(variance=gr.Marginal(shrink=0.0))
-EXACT_WAYS = ["nothing", "pairs", "sums", "matrix"]
+EXACT_WAYS = ["nothing", "pairs", "sums"]
 # Races of clusters of three and more; at δ = 1e-3 they hardly move the law.
 EARLY = gr.Race(delta=1e-3, first=2)
 WAYS = [
@@ -257,7 +257,7 @@ def test_audit_of_exact_finds_nothing(keep):
 
 
 def test_audit_does_not_change_the_draws():
-    kernel = gr.ClusterGibbs(pairs_of(AUDITED["planted"]))
+    kernel = gr.ClusterGibbs(pairs_of(AUDITED["planted"]), gr.Race())
     state = start(kernel, placed=False)
     plain, _ = kernel._sweep(np.random.default_rng(20), state)
     audited, _ = kernel._sweep(np.random.default_rng(20), state, audited=True)
@@ -307,15 +307,15 @@ def test_evaluations_are_counted():
 def test_kept_pairs_are_those_evaluated():
     kernel = gr.ClusterGibbs(pairs_of(AUDITED["planted"]), gr.Race(), "pairs")
     chain(kernel, start(kernel, placed=False), 2, 25)
-    store = workplace(kernel).fetched.packed.parts[3]
+    store = worker(kernel).readers.store
     assert len(store) == 400 * 399 // 2
     assert np.isfinite(store).sum() == kernel.computed
     assert np.isfinite(store).mean() < 0.95
 
 
-def workplace(kernel):
-    (place,) = kernel._local.places._idle
-    return place
+def worker(kernel):
+    (idle,) = kernel._local.workers._idle
+    return idle
 
 
 def test_sums_have_room_for_clusters_of_two_and_more():
@@ -324,12 +324,12 @@ def test_sums_have_room_for_clusters_of_two_and_more():
     kernel = gr.ClusterGibbs(pairs_of(table), keep="sums", annealing=gr.Constant(0.0))
     state, _ = chain(kernel, start(kernel), 3, 27)[-1]
     assert canonical(state.labels) == canonical(person)
-    desk = workplace(kernel).desk
-    assert desk.sums.table.shape == (300, 256)
-    labels = desk.partition.labels
-    column = desk.sums.column[labels]
+    work = worker(kernel).work
+    assert work.sums.table.shape == (300, 256)
+    labels = work.partition.labels
+    column = work.sums.column[labels]
     same = np.where(labels[:, None] == labels, table - np.diag(np.diag(table)), 0.0).sum(axis=1)
-    found = desk.sums.table[np.arange(300), column]
+    found = work.sums.table[np.arange(300), column]
     np.testing.assert_allclose(found, same, atol=1e-5)
 
 
@@ -361,7 +361,7 @@ def test_merging_two_halves_of_a_person():
     table = planted([80], 0.5, 0.3, 28)[1]
     halves = gr.Labels((np.arange(80) % 2).astype(np.int32))
     apart = np.where(halves.labels[:, None] == halves.labels, 1.0, -1.0) * abs(table)
-    for keep, solver in (("nothing", gr.Race()), ("pairs", gr.Race()), ("sums", None), ("matrix", None)):
+    for keep, solver in (("nothing", gr.Race()), ("pairs", gr.Race()), ("sums", None)):
         for values, clusters in ((table, 1), (apart, 2)):
             options = {"annealing": gr.Constant(0.0), "merges": True}
             kernel = gr.ClusterGibbs(pairs_of(values), solver, keep, **options)
@@ -456,7 +456,7 @@ def test_wrong_states(labels, error, words):
     ("options", "error", "words"),
     [
         ({"pairs": np.zeros((4, 4))}, errors.InvalidArgument, "gumbelrace.pairs"),
-        ({"keep": "all"}, errors.InvalidArgument, "'matrix'"),
+        ({"keep": "matrix"}, errors.InvalidArgument, "'nothing', 'pairs', 'sums'"),
         ({"keep": "sums", "solver": gr.Race()}, errors.InvalidArgument, "Exact"),
         ({"solver": gr.LilUCB()}, errors.InvalidArgument, "solver"),
         ({"solver": gr.Betting()}, errors.UnknownRange, "reward_range"),
@@ -469,9 +469,22 @@ def test_what_is_wrong_is_said(options, error, words):
 
 
 def test_default_solvers():
-    assert isinstance(gr.ClusterGibbs(pairs_of(np.zeros((4, 4)))).solver, gr.Race)
-    assert isinstance(gr.ClusterGibbs(pairs_of(np.zeros((4, 4)), (0.0, 1.0))).solver, gr.Betting)
-    assert isinstance(gr.ClusterGibbs(pairs_of(np.zeros((4, 4))), keep="matrix").solver, gr.Exact)
+    few, ranged = pairs_of(np.zeros((4, 4))), pairs_of(np.zeros((4, 4)), (0.0, 1.0))
+    assert isinstance(gr.ClusterGibbs(few, keep="nothing").solver, gr.Race)
+    assert isinstance(gr.ClusterGibbs(ranged, keep=gr.Keep.PAIRS).solver, gr.Betting)
+    assert isinstance(gr.ClusterGibbs(few, keep="sums").solver, gr.Exact)
+    assert isinstance(gr.ClusterGibbs(few).solver, gr.Exact)
+
+
+def test_what_is_kept_by_default():
+    """Sums, or pairs where the solver races; of very many mentions nothing, and choices race."""
+    few, many = pairs_of(np.zeros((4, 4))), gr.Pairs(None, (), 20_001)
+    kept = [gr.ClusterGibbs(few, solver).keep for solver in (None, gr.Exact(), gr.Race())]
+    assert kept == [gr.Keep.SUMS, gr.Keep.SUMS, gr.Keep.PAIRS]
+    assert gr.ClusterGibbs(few).with_solver(gr.Race()).keep == gr.Keep.PAIRS
+    assert gr.ClusterGibbs(few, keep="nothing").with_solver(gr.Exact()).keep == gr.Keep.NOTHING
+    assert gr.ClusterGibbs(many).keep == gr.Keep.NOTHING
+    assert isinstance(gr.ClusterGibbs(many).solver, gr.Race)
 
 
 def test_serfling_races():

@@ -1,0 +1,1 @@
+"""Gibbs sampling of partitions: clusters of mentions that pairwise factors hold together."""

@@ -1,0 +1,277 @@
+"""How mentions choose clusters, and clusters merge: all that races, compiled.
+
+A mention's choice is a race of the large clusters and of groups of small ones. After the first look all is
+known of a cluster that is not larger than it. So small clusters of equal size are a single arm, whose
+value, that of the best of them, is found when it is their turn; often they can reach so little that it
+never is. The mention's own cluster is the favourite.
+
+Merging clusters, which moves of single mentions hardly ever do, comes after a sweep. For a random member of
+a cluster the best other cluster is found as in a sweep. The two are merged if Σ_{i in A, j in B} f(i, j),
+plus logistic noise times the temperature, exceeds 0: a race of two arms. Its rows are the members of the
+larger cluster, each with its sum of values with the smaller one. This finds better partitions; it is not a
+reversible move, and the chain's law is then no longer p.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.jit import Bits, below, kernel, maker, part, routine
+from gumbelrace.kernels.clusters.partition import CLUSTERS, UNPLACED, set_aside, settle
+from gumbelrace.kernels.clusters.values import (
+    HOME,
+    STAYS,
+    Workspace,
+    add_columns,
+    best_of_sizes,
+    is_among,
+    is_summed,
+    sum_between,
+    update_sums,
+    value_of,
+)
+from gumbelrace.kernels.tally import ALL, CHANGED, LOOKED, READ, VISITED, WRONG
+from gumbelrace.population.base import CODE, FINE, Source
+from gumbelrace.population.pairs import COUNT, FIRST, MENTION
+from gumbelrace.shuffle import Streams, rewind_all, take_from
+from gumbelrace.solvers.betting_separate import OwnWagers
+from gumbelrace.solvers.exact import Scan
+from gumbelrace.solvers.field import EVALUATIONS, LEADER, LOOKS
+from gumbelrace.solvers.own import NOBODY
+from gumbelrace.solvers.questions import gumbel
+from gumbelrace.solvers.race_separate import OwnLooks
+from gumbelrace.solvers.rules import implements
+from gumbelrace.solvers.separate import (
+    OwnGear,
+    best_of_group,
+    race_own,
+    rewind_own,
+    take_own,
+)
+
+
+class Task(NamedTuple):
+    """How a sweep is made."""
+
+    temperature: float  # 0: the best cluster, no noise
+    limit: int  # clusters of so many members are small
+    audited: bool  # make every decision exactly as well
+
+
+class Members(NamedTuple):
+    """The order in which members of large clusters are read, and what is needed to read small ones."""
+
+    order: Streams
+    work: Workspace
+
+
+@kernel
+def sweep(
+    rule: Any, gear: OwnGear, work: Workspace, bits: Bits, task: Task, mentions: NDArray[np.int64]
+) -> None:
+    """Let mentions choose their clusters, as long as there is room for sums."""
+    partition, fault = work.partition, work.source.fault
+    for i in mentions:
+        if len(work.sums.table) > 0 and work.sums.unused[0] == 0:
+            return
+        enter(work, i, True)
+        draw_noise(work, bits, task.temperature)
+        chosen = choose(rule, gear, work, bits, task.limit)
+        if fault[CODE] != FINE:
+            return
+        if task.audited:
+            best = best_of_sizes(work, 0, len(partition.labels))
+            work.tally[WRONG] += value_of(work, chosen) < value_of(work, best)
+        move(work, i, chosen)
+        if fault[CODE] != FINE:
+            return
+
+
+@part
+def enter(work: Workspace, i: int, stays: bool) -> None:
+    """Make it the turn of a mention, which may stay where it is or not."""
+    home = set_aside(work.partition, i)
+    work.site[MENTION], work.turn[HOME] = i, home
+    work.turn[STAYS] = stays and home < work.partition.counts[CLUSTERS]
+
+
+@part
+def draw_noise(work: Workspace, bits: Bits, temperature: float) -> None:
+    """Draw Gumbel noise times the temperature for each cluster and the empty one."""
+    clusters, home = work.partition.counts[CLUSTERS], work.turn[HOME]
+    for s in range(clusters + 1):
+        work.noise[s] = gumbel(bits) * temperature if temperature > 0.0 else 0.0
+    if home < clusters and work.partition.sizes[home] == 0:
+        work.noise[clusters] = -np.inf  # the mention was alone: its own cluster is the empty one
+
+
+@part
+def move(work: Workspace, i: int, chosen: int) -> None:
+    """Put a mention into the cluster chosen, and count it."""
+    partition, before, home = work.partition, work.partition.labels[i], work.turn[HOME]
+    placed = partition.starts[partition.counts[CLUSTERS]]
+    work.tally[ALL] += placed - (before != UNPLACED)
+    work.tally[VISITED] += 1
+    settle(partition, i, home, chosen)
+    if partition.labels[i] != before:
+        work.tally[CHANGED] += 1
+        update_sums(work, i, before)
+
+
+@maker
+def choose(rule: Any, gear: OwnGear, work: Workspace, bits: Bits, limit: int) -> int:
+    """Find the best segment for the mention whose turn it is; after the last is the empty cluster."""
+    if limit >= len(work.partition.labels):
+        return best_of_sizes(work, 0, limit)
+    favourite = 0 if work.turn[STAYS] == 1 else NOBODY
+    winner = race(rule, gear, work.source, work, bits, line_up(work, limit), favourite)
+    return work.arms.segments[winner]
+
+
+@routine
+def line_up(work: Workspace, limit: int) -> int:
+    """Make arms: home, large clusters, groups of small ones, the empty one; return how many there are."""
+    partition, arms, count = work.partition, work.arms, 0
+    clusters, highest = partition.counts[CLUSTERS], work.arms.highest
+    highest[:] = -np.inf
+    if work.turn[STAYS] == 1:
+        count = add_arm(work, count, work.turn[HOME])
+    for s in range(clusters):
+        if is_among(work, s, limit + 1, len(partition.labels)):
+            count = add_arm(work, count, s)
+        elif is_among(work, s, 1, limit):
+            highest[partition.sizes[s]] = max(highest[partition.sizes[s]], work.noise[s])
+    for size in range(1, limit + 1):
+        if highest[size] > -np.inf:
+            arms.starts[count], arms.sizes[count], arms.offsets[count] = 0, -size, highest[size]
+            count += 1
+    arms.segments[count], arms.starts[count], arms.sizes[count] = clusters, 0, 0
+    arms.offsets[count] = work.noise[clusters]
+    return count + 1
+
+
+@part
+def add_arm(work: Workspace, arm: int, s: int) -> int:
+    arms, partition = work.arms, work.partition
+    arms.segments[arm], arms.starts[arm] = s, partition.starts[s]
+    arms.sizes[arm], arms.offsets[arm] = partition.sizes[s], work.noise[s]
+    return arm + 1
+
+
+def race(
+    rule: Any, gear: OwnGear, source: Source, work: Workspace, bits: Bits, arms: int, favourite: int
+) -> int:
+    """Race the first `arms` arms of the workspace; return the best."""
+    raise NotImplementedError
+
+
+@implements(race, OwnLooks, makes=True)
+@implements(race, OwnWagers, makes=True)
+def _race(
+    rule: Any, gear: OwnGear, source: Source, work: Workspace, bits: Bits, arms: int, favourite: int
+) -> int:
+    few = Source(*source[:2], arms, *source[3:])  # type: ignore[arg-type]
+    order = work.order
+    members = Members(Streams(*order[:8], order.cursor[:arms]), work)
+    race_own(rule, gear, few, members, bits, work.arms.sizes, work.arms.offsets, favourite)
+    tally, values_a_row = gear.field.tally, max(work.site[COUNT], 1)  # a row of lines has many
+    work.tally[LOOKED] += tally[LOOKS]
+    work.tally[READ] += tally[EVALUATIONS] * values_a_row
+    return tally[LEADER]
+
+
+@implements(race, Scan)
+def _no_race(
+    rule: Scan, gear: OwnGear, source: Source, work: Workspace, bits: Bits, arms: int, favourite: int
+) -> int:
+    return NOBODY  # all clusters are small to it
+
+
+@implements(take_own, Members)
+def _take(members: Members, bits: Bits, arm: int, rows: NDArray[np.int64], count: int) -> None:
+    take_from(members.order, bits, arm, rows, count)
+
+
+@implements(rewind_own, Members)
+def _rewind(members: Members) -> None:
+    rewind_all(members.order)
+
+
+@implements(best_of_group, Members)
+def _best_of_group(members: Members, source: Source, arm: int) -> float:
+    work, ruled_out = members.work, source.ruled_out[0]
+    size = -work.arms.sizes[arm]
+    best = best_of_sizes(work, size, size)
+    source.ruled_out[0] = ruled_out  # what was read has nothing to do with the first arm
+    work.arms.segments[arm] = best
+    return value_of(work, best)
+
+
+@kernel
+def merge_some(
+    rule: Any, gear: OwnGear, work: Workspace, bits: Bits, task: Task, clusters: NDArray[np.int32]
+) -> None:
+    """Propose to merge each of the clusters given with another one."""
+    partition, fault = work.partition, work.source.fault
+    for label in clusters:
+        s = partition.segment[label]
+        in_use = s < partition.counts[CLUSTERS] and partition.ids[s] == label
+        if not in_use or partition.sizes[s] < 2:
+            continue
+        other = best_other(rule, gear, work, bits, task.limit, s)
+        if fault[CODE] != FINE:
+            return
+        if other < partition.counts[CLUSTERS] and partition.sizes[other] > 1:
+            larger, smaller = (s, other) if partition.sizes[s] >= partition.sizes[other] else (other, s)
+            merges = belong_together(rule, gear, work, bits, task, larger, smaller)
+            if fault[CODE] != FINE:
+                return
+            if merges:
+                merge(work, larger, smaller)
+
+
+@maker
+def best_other(rule: Any, gear: OwnGear, work: Workspace, bits: Bits, limit: int, s: int) -> int:
+    """Find the cluster that a random member of segment `s` would choose if it had to leave."""
+    partition = work.partition
+    i = partition.members[partition.starts[s] + below(bits, partition.sizes[s])]
+    enter(work, i, False)
+    draw_noise(work, bits, 0.0)
+    other = choose(rule, gear, work, bits, limit)
+    settle(partition, i, s, s)
+    return other
+
+
+@maker
+def belong_together(
+    rule: Any, gear: OwnGear, work: Workspace, bits: Bits, task: Task, larger: int, smaller: int
+) -> bool:
+    """Decide whether the values of two segments with each other are in favour of merging them."""
+    partition, arms, site, lines = work.partition, work.arms, work.site, work.lines
+    noise = (gumbel(bits) - gumbel(bits)) * task.temperature if task.temperature > 0.0 else 0.0
+    if is_summed(work, larger) or partition.sizes[larger] <= task.limit:
+        return noise + sum_between(work, larger, smaller) > 0.0
+    site[FIRST], site[COUNT] = partition.starts[smaller], partition.sizes[smaller]
+    lines.low[0], lines.high[0] = work.source.low[0] * site[COUNT], work.source.high[0] * site[COUNT]
+    arms.starts[0], arms.sizes[0], arms.offsets[0] = (
+        partition.starts[larger],
+        partition.sizes[larger],
+        noise,
+    )
+    arms.starts[1], arms.sizes[1], arms.offsets[1] = 0, 0, 0.0
+    winner = race(rule, gear, lines, work, bits, 2, 0)
+    if lines.fault[CODE] == FINE:  # else it says which values went wrong
+        site[COUNT] = 0
+    return winner == 0
+
+
+@part
+def merge(work: Workspace, kept: int, gone: int) -> None:
+    """Give the members of a segment to another one."""
+    partition = work.partition
+    if is_summed(work, gone):
+        add_columns(work.sums, partition.ids[kept], partition.ids[gone])
+    for _ in range(partition.sizes[gone]):
+        i = partition.members[partition.starts[gone + 1] - 1]
+        settle(partition, i, set_aside(partition, i), kept)

@@ -1,0 +1,226 @@
+"""What one thread needs to sweep over clusters: readers, a workspace, a rule, and words for faults."""
+
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.errors import InvalidArgument, UnknownRange
+from gumbelrace.jit import bits_of
+from gumbelrace.kernels.clusters.choice import Task, merge_some, sweep
+from gumbelrace.kernels.clusters.partition import CLUSTERS, Partition, arrange, new_partition
+from gumbelrace.kernels.clusters.values import (
+    Arms,
+    Batch,
+    Workspace,
+    add_to_sums,
+    enlarged,
+    log_weight_of,
+    new_sums,
+    no_sums,
+)
+from gumbelrace.kernels.tally import VISITED, new_tally
+from gumbelrace.keyed import ROUNDS
+from gumbelrace.population.base import CODE, FINE, ROW, Source
+from gumbelrace.population.pairs import COUNT, FIRST, MENTION, Pairs, Readers
+from gumbelrace.shuffle import LARGEST, Streams
+from gumbelrace.solvers.base import Solver, parts
+from gumbelrace.solvers.betting import Betting
+from gumbelrace.solvers.betting_separate import FIRST_LOOK, OwnWagers
+from gumbelrace.solvers.exact import Exact, Scan
+from gumbelrace.solvers.race import Race
+from gumbelrace.solvers.race_separate import looks_of_any_size
+from gumbelrace.solvers.separate import new_own_gear
+
+# Most values in one call of a reader.
+CHUNK = 256
+# Of more mentions nothing is kept unless asked for: values and sums of so many take about a gigabyte.
+MOST_KEPT = 20_000
+
+
+class Keep(StrEnum):
+    """What is kept of the factor's values.
+
+    Attributes
+    ----------
+    NOTHING
+        They are computed whenever they are read.
+    PAIRS
+        Each is computed at most once; 2n² bytes.
+    SUMS
+        That, and every mention's sum with every cluster of two and more, 8n bytes each; exact.
+    """
+
+    NOTHING = "nothing"
+    PAIRS = "pairs"
+    SUMS = "sums"
+
+
+def checked_keep(keep: Keep | str | None, solver: Solver | None, size: int) -> Keep:
+    """Return what is kept, or by default what makes sampling fastest."""
+    if keep is None:
+        if size > MOST_KEPT:
+            return Keep.NOTHING
+        return Keep.SUMS if solver is None or isinstance(solver, Exact) else Keep.PAIRS
+    try:
+        return Keep(keep)
+    except ValueError:
+        ways = ", ".join(repr(str(way)) for way in Keep)
+        raise InvalidArgument(f"keep is {keep!r}; it must be one of {ways}") from None
+
+
+def checked_solver(solver: Solver | None, pairs: Pairs, keep: Keep) -> Solver:
+    """Return a solver that fits, or the default one."""
+    if solver is None:
+        if keep == Keep.SUMS:
+            return Exact()
+        return Race() if pairs.reward_range is None else Betting()
+    if not isinstance(solver, Exact | Betting | Race):
+        raise InvalidArgument(f"the solver is {solver!r}; give Betting(), Race() or Exact()")
+    if keep == Keep.SUMS and not isinstance(solver, Exact):
+        raise InvalidArgument("keep='sums' knows all values: use Exact(), or keep='pairs' to race")
+    if solver.needs_range and pairs.reward_range is None:
+        raise UnknownRange(
+            f"{type(solver).__name__} needs to know how large factors can be; give pairs a "
+            "reward_range=(low, high), or use Race(Normal()), which does not need it"
+        )
+    return solver
+
+
+class Worker:
+    """Sweeps for one thread, and keeps values from one sweep to the next."""
+
+    def __init__(self, pairs: Pairs, solver: Solver, keep: Keep) -> None:
+        partition = new_partition(pairs.size)
+        self.readers = pairs.readers(partition.members, keep != Keep.NOTHING)
+        self.limit = _first_look(solver, pairs.size)
+        self.work = _new_workspace(partition, self.readers, pairs.limits, self.limit)
+        self.rule = _rule(solver, pairs.size, self.work.arms.sizes)
+        self.gear = new_own_gear(self.rule, self.work.source)
+        self._pairs, self._keep, self._summed = pairs, keep, np.empty(0, np.int32)
+
+    def begin(self, labels: NDArray[Any]) -> None:
+        """Lay out the clusters of the labels given, and what is kept of them."""
+        work, summed = self.work, self._summed
+        arrange(work.partition, labels)
+        work.tally[:], work.source.fault[:], work.site[COUNT] = 0, 0, 0
+        self._summed = np.empty(0, np.int32)  # an error leaves sums of no labels
+        if self._keep == Keep.SUMS and not np.array_equal(summed, labels):
+            self._sum_up()
+
+    def end(self) -> NDArray[np.int32]:
+        """Give the labels, and trust what is kept of their clusters."""
+        self._summed = self.work.partition.labels.copy()
+        return self._summed
+
+    def visit(self, rng: np.random.Generator, task: Task, mentions: NDArray[np.int64]) -> None:
+        """Let mentions choose their clusters."""
+        for some in self._parts(len(mentions)):
+            stop = min(some.stop, len(mentions))
+            while (done := int(self.work.tally[VISITED])) < stop:
+                if self._keep == Keep.SUMS and self.work.sums.unused[0] == 0:
+                    self.work = self.work._replace(sums=enlarged(self.work.sums))
+                sweep(self.rule, self.gear, self.work, bits_of(rng), task, mentions[done:stop])
+                self._check()
+
+    def merge(self, rng: np.random.Generator, task: Task) -> None:
+        """Try to merge clusters."""
+        partition = self.work.partition
+        clusters = partition.ids[: partition.counts[CLUSTERS]].copy()
+        for some in parts(len(clusters)):
+            merge_some(self.rule, self.gear, self.work, bits_of(rng), task, clusters[some])
+            self._check()
+
+    def log_weight(self) -> float:
+        """Sum the values of all pairs of mentions that are in one cluster."""
+        total, mentions = 0.0, np.arange(self._pairs.size)
+        for some in self._parts(len(mentions)):
+            total += log_weight_of(self.work, mentions[some])
+            self._check()
+        return total
+
+    def _sum_up(self) -> None:
+        partition, mentions = self.work.partition, np.arange(self._pairs.size)
+        clusters = int(partition.counts[CLUSTERS])
+        large = partition.ids[:clusters][partition.sizes[:clusters] > 1]
+        self.work = self.work._replace(sums=new_sums(self._pairs.size, large))
+        for some in self._parts(len(mentions)):
+            add_to_sums(self.work, mentions[some])
+            self._check()
+
+    def _parts(self, mentions: int) -> Any:
+        # The first part takes little time even if values are dear.
+        return parts(mentions, 1 + 2**16 // self._pairs.size)
+
+    def _check(self) -> None:
+        """Raise what went wrong in compiled code, by pair."""
+        code, row = (int(self.work.source.fault[entry]) for entry in (CODE, ROW))
+        if code != FINE:
+            self._pairs.blame(code, self._partner(row), row)
+
+    def _partner(self, row: int) -> int:
+        """Give the mention with which the value of another one went wrong; in a sum, look for it."""
+        mention, first, count = (int(self.work.site[entry]) for entry in (MENTION, FIRST, COUNT))
+        if count == 0:
+            return mention
+        members, (low, high) = self.work.partition.members[first : first + count], self._pairs.limits
+        values = self._pairs.values(row, members)
+        return int(members[np.argmax(~((low <= values) & (values <= high)))])
+
+
+def _first_look(solver: Solver, size: int) -> int:
+    """Give the size up to which all of a cluster is read."""
+    if isinstance(solver, Race):
+        return solver.first_of_own
+    return FIRST_LOOK if isinstance(solver, Betting) else size
+
+
+def _rule(solver: Solver, size: int, sizes: NDArray[np.int64]) -> Any:
+    """Give the rule of a race of clusters whose sizes will be put into `sizes`."""
+    if isinstance(solver, Race):
+        shrink = solver.variance.shrink
+        return looks_of_any_size(solver.bound, solver.delta, solver.first_of_own, shrink, sizes, size)
+    return OwnWagers(1.0 / solver.promise.delta) if isinstance(solver, Betting) else Scan()
+
+
+def _new_workspace(
+    partition: Partition, readers: Readers, limits: tuple[float, float], limit: int
+) -> Workspace:
+    n = len(partition.labels)
+    count = n // (1 + limit) + limit + 2  # home, large clusters, groups of small ones, the empty one
+    segments, starts, sizes = np.zeros((3, count), np.int64)
+    arms = Arms(segments, starts, sizes, np.zeros(count), np.zeros(limit + 1))
+    rows, owner = np.zeros((2, CHUNK), np.int64)
+    source = _source(readers, limits, count)
+    lines = source._replace(reader=readers.lines.address, low=source.low.copy(), high=source.high.copy())
+    return Workspace(
+        partition,
+        source,
+        lines,
+        noise=np.zeros(n + 1),
+        totals=np.zeros(n + 2),
+        arms=arms,
+        order=_order(partition, arms),
+        batch=Batch(rows, owner, np.zeros((1, CHUNK)), np.zeros(1, np.int64)),
+        sums=no_sums(n),
+        turn=np.zeros(2, np.int64),
+        site=readers.site,
+        tally=new_tally(),
+    )
+
+
+def _source(readers: Readers, limits: tuple[float, float], arms: int) -> Source:
+    reader, context = readers.values.address, readers.packed.words.ctypes.data
+    low, high = np.full(arms, limits[0]), np.full(arms, limits[1])
+    fault, ruled_out = np.zeros(3, np.int64), np.zeros(arms, np.uint8)
+    return Source(reader, context, arms, CHUNK, True, low, high, np.empty((0, 0)), 1.0, fault, ruled_out)
+
+
+def _order(partition: Partition, arms: Arms) -> Streams:
+    """Give the streams of the arms' members, in an order that each race shuffles anew."""
+    count, swaps = len(arms.sizes), np.zeros(len(partition.labels), np.int32)
+    # Rows are mentions: their numbers have no end of their own. No arm has a key.
+    endless, widths = np.full(count, LARGEST, np.int64), np.zeros(count, np.int64)
+    keys, cursor = np.empty((0, ROUNDS), np.uint64), np.zeros((count, 3), np.int64)
+    return Streams(1, endless, arms.sizes, arms.starts, partition.members, swaps, widths, keys, cursor)
