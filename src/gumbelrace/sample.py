@@ -159,7 +159,7 @@ def sample(
     draws = _draws(rewards, bound, found)
     if count > 0 and _is_worth(check, rewards, draws, solver):
         # Not `rewards`, which may have no order yet: a check must not give it one.
-        draws = replace(draws, checked=_checked(ordered, draws, noisy.offsets, promise))
+        draws = replace(draws, checked=_checked(ordered, draws, prior, noisy.offsets, promise))
     return draws if size is not None else _single(draws)
 
 
@@ -209,9 +209,11 @@ def _is_worth(check: bool | None, population: Population, draws: "Draws", solver
     return bool(affordable and raced and solver.promise.delta > 0.0)
 
 
-def _checked(population: Population, draws: "Draws", offsets: Floats, promise: Promise) -> Audit:
+def _checked(
+    population: Population, draws: "Draws", prior: Floats, offsets: Floats, promise: Promise
+) -> Audit:
     arms = np.asarray(draws.arms)[: len(offsets)]
-    checked = judged(arms, compared(population).plus(offsets), draws.fraction, promise)
+    checked = judged(arms, compared(population, prior).plus(offsets), draws.fraction, promise)
     checked.warn()
     return checked
 

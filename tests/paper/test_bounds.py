@@ -48,9 +48,9 @@ def test_racing_ebs_is_the_rule_of_the_race(rewards):
 
 def test_racing_normal_is_the_rule_of_the_race(rewards):
     looks = rule(gr.Normal(student=False), rewards)
-    rows, widths = normal(looks.at, SIZE, DELTA)
-    assert (rows == looks.at).all()
-    assert widths == pytest.approx(looks.per_deviation)
+    rows, widths = normal(looks.at[0], SIZE, DELTA)
+    assert (rows == looks.at[0]).all()
+    assert widths == pytest.approx(looks.per_deviation[0])
 
 
 def test_lil_ucb_is_the_formula_with_half_the_range(rewards, curves):
@@ -87,9 +87,9 @@ def test_a_resolved_gap_is_the_width_of_a_race(rewards):
     looks = rule(gr.Normal(), rewards)
     for rows, gap in zip(*resolved(gr.Race(gr.Normal(), DELTA), rewards[:, 0]), strict=True):
         # Means have a standard error of a_t / B: G more or less 1.3 of these is crossed by 90% or 10%.
-        error = looks.per_deviation / gr.b_normal(DELTA, 50 / SIZE)
-        surely = looks.at[np.argmax(looks.per_deviation + 1.3 * error < gap)]
-        hardly = looks.at[np.argmax(looks.per_deviation - 1.3 * error < gap)]
+        error = looks.per_deviation[0] / gr.b_normal(DELTA, 50 / SIZE)
+        surely = looks.at[0, np.argmax(looks.per_deviation[0] + 1.3 * error < gap)]
+        hardly = looks.at[0, np.argmax(looks.per_deviation[0] - 1.3 * error < gap)]
         assert hardly <= rows <= surely
 
 

@@ -99,10 +99,10 @@ class Totals(NamedTuple):
         return Totals(sums, np.where(sums > -np.inf, self.rounding + added, 0.0), self.shared)
 
 
-def compared(population: Population) -> Totals:
-    """Sum the rewards of every arm as far as they can differ."""
+def compared(population: Population, log_prior: Floats | None = None) -> Totals:
+    """Sum the rewards of every arm as far as they can differ; what a prior rules out is not read."""
     population.draw_order(None)  # any order does
-    sums, sizes, shared = _raced_totals(population)
+    sums, sizes, shared = _raced_totals(population, log_prior)
     raced = Totals(sums, ROUNDING * sizes, shared)
     known = population.known
     if known is None:
@@ -110,17 +110,20 @@ def compared(population: Population) -> Totals:
     return raced._replace(rounding=raced.rounding + FEW_ADDITIONS * known.sizes).plus(known.sums)
 
 
-def _raced_totals(population: Population) -> tuple[Floats, Floats, float]:
+def _raced_totals(population: Population, log_prior: Floats | None) -> tuple[Floats, Floats, float]:
+    offset = 0.0 if log_prior is None else np.where(np.isneginf(log_prior), -np.inf, 0.0)
     if not isinstance(population, SharedPopulation):
         with population.streams() as streams, population.source() as source:
             rng = np.random.default_rng(0)  # the order of the rows does not matter to their sum
             gear = separate.new_own_gear(Scan(), source)
+            gear.field.offset[:] = offset
             _totals_separate(Scan(), gear, source, streams, bits_of(rng), population.sizes)
             sums, squares = gear.field.sums, gear.own.squares
         # Σ|x| ≤ N|mean| + √(N Σ(x - mean)²): arms of different sizes have no part in common to be left out.
         return _only_alive(gear.field), np.abs(sums) + np.sqrt(population.sizes * squares), 0.0
     with population.source() as source:
         field, differences = new_field(source.arms), new_differences(source)
+        field.offset[:] = offset
         _totals_shared(field, differences, source, population.size)
     return _only_alive(field), differences.sizes, float(differences.shared[0])
 
