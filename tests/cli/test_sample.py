@@ -36,7 +36,8 @@ def law_holds(counts: dict, probabilities: np.ndarray) -> bool:
 def test_law(run, tmp_path, deviation, draws, more, added_up):
     """Oracle: softmax of the sums, χ² at 1e-4, seed 4. Negative control: a law that is not far from it.
 
-    The easy tables are raced for each draw (unless one of them is a near tie), the hard one is added up after a few draws. Columns are
+    The easy tables are raced for each draw (but for near ties), the hard one is added up after a few
+    draws. Columns are
     drawn from the exact law but for δ = 0.001.
     """
     np.save(tmp_path / "factors.npy", log_factors(deviation))
