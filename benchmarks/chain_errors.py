@@ -9,7 +9,7 @@ share of factors read. The number of steps is such that a variance is known to a
 "rare rows" is Metropolis-Hastings by the normal law on a regression with a column that 20 rows of 20,000
 have. "audit" sets what `trace.audit` says of a trace's errors beside the errors that it has.
 
-    python benchmarks/chain_errors.py           # a quarter of an hour on two busy cores
+    python benchmarks/chain_errors.py           # about forty minutes on two cores
     python benchmarks/chain_errors.py --quick   # one minute, errors of 3%
 """
 
