@@ -27,7 +27,7 @@ from engine import run_sections, show
 from numpy.typing import NDArray
 
 import gumbelrace as gr
-from gumbelrace.kernels.graph_head import READ, ROWS
+from gumbelrace.kernels.tally import READ, ROWS
 from gumbelrace.models.potts import gaussian_lattice
 
 Floats = NDArray[np.float64]

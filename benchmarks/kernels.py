@@ -39,7 +39,7 @@ from mhss import environment, mhss
 import gumbelrace as gr
 from gumbelrace.models import logistic as model
 from gumbelrace.population.control import table_of
-from gumbelrace.solvers.exact import totals
+from gumbelrace.solvers.exact import compared
 
 SEED, DELTA = 1, 0.05
 SOLVERS = {
@@ -190,11 +190,11 @@ def reduction(
     points = mode + rng.normal(size=(2, len(mode))) @ np.linalg.cholesky(covariance).T
     raw, residual = target(points), target.minus(taylor)(points)
     arms, every = np.arange(2), np.arange(target.size)
-    before, control = raw._rewards(every), taylor.at(points)
+    before, control = raw.rewards_at(every), taylor.at(points)
     after = before - table_of(control.function)(every, arms, control.data)
     ratio = np.var(before[:, 1] - before[:, 0]) / np.var(after[:, 1] - after[:, 0])
-    gap = np.diff(totals(raw))[0]
-    error = abs(np.diff(totals(residual))[0] - gap) / np.abs(before.sum(axis=0)).max()
+    gap = np.diff(compared(raw).sums)[0]
+    error = abs(np.diff(compared(residual).sums)[0] - gap) / np.abs(before.sum(axis=0)).max()
     kept = ["within" if ratio >= 100 else "over", "within" if error <= 1e-9 else "over"]
     return [f"{ratio:,.0f}", "100", kept[0], f"{error:.0e}", "1e-9", kept[1]]
 

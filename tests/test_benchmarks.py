@@ -1,0 +1,45 @@
+"""Benchmarks take from the package only what it has: they run rarely, and would break unseen."""
+
+import ast
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = sorted((Path(__file__).resolve().parents[1] / "benchmarks").glob("*.py"))
+
+
+def missing(source: str) -> list[str]:
+    """Name what is imported from the package and is not there."""
+    imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    ours = [node for node in imports if (node.module or "").partition(".")[0] == "gumbelrace"]
+    return [
+        f"{node.module}.{name.name}"
+        for node in ours
+        for name in node.names
+        if not is_there(node.module, name.name)
+    ]
+
+
+def is_there(module: str, name: str) -> bool:
+    """Whether a module has something of that name, which may be a module of its own."""
+    found = importlib.import_module(module)
+    if hasattr(found, name):
+        return True
+    return hasattr(found, "__path__") and importlib.util.find_spec(f"{module}.{name}") is not None
+
+
+def test_there_are_benchmarks():
+    assert BENCHMARKS
+
+
+@pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.name)
+def test_what_a_benchmark_imports_is_there(path):
+    assert missing(path.read_text(encoding="utf-8")) == []
+
+
+def test_what_is_gone_is_named():
+    """Negative control."""
+    assert missing("from gumbelrace.solvers.exact import compared, totals") == [
+        "gumbelrace.solvers.exact.totals"
+    ]
