@@ -121,7 +121,7 @@ def main() -> None:
     steps, exact_steps, audited = (2000, 400, 200) if options.quick else (20_000, 4000, 2000)
     rng = np.random.default_rng(0)
     fitted = fit_orders(read(options.data, options.segment), rng=rng)
-    kernels = {name: fitted.kernel(solver) for name, solver in RACES.items()}
+    kernels = {name: fitted.kernel(method) for name, method in RACES.items()}
     twin = fitted.kernel(gr.Exact())
     state = fitted.start(twin, rng)
     seconds = timed(fitted, kernels, state)

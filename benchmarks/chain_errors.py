@@ -81,13 +81,13 @@ def continuous() -> dict[str, Case]:
         return np.array([x[index] @ (y[index] - 1.0 / (1.0 + np.exp(-x[index] * theta[0])))])
 
     def metropolis(delta: float) -> Any:
-        return gr.Metropolis(likelihood, gr.RandomWalk(2.4 * sd), flat_normal, solver=gr.Race(delta=delta))
+        return gr.Metropolis(likelihood, gr.RandomWalk(2.4 * sd), flat_normal, method=gr.Race(delta=delta))
 
     def by_betting(delta: float) -> Any:
-        return gr.Metropolis(bounded, gr.RandomWalk(2.4 * sd), flat_normal, solver=gr.Betting(delta=delta))
+        return gr.Metropolis(bounded, gr.RandomWalk(2.4 * sd), flat_normal, method=gr.Betting(delta=delta))
 
     def by_slices(delta: float) -> Any:
-        return gr.Slice(likelihood, 2.0 * sd, flat_normal, solver=gr.Race(delta=delta))
+        return gr.Slice(likelihood, 2.0 * sd, flat_normal, method=gr.Race(delta=delta))
 
     def langevin(delta: float) -> Any:
         return gr.Langevin(
@@ -98,7 +98,7 @@ def continuous() -> dict[str, Case]:
             sd,
             flat_normal,
             lambda t: -t / 100.0,
-            solver=gr.Race(delta=delta),
+            method=gr.Race(delta=delta),
         )
 
     def position(states: Any) -> Any:
@@ -140,7 +140,7 @@ def rare_rows() -> Case:
     likelihood = gr.likelihood(with_dummy, (dummy, y), size=size)
     return Case(
         lambda delta: gr.Metropolis(
-            likelihood, gr.RandomWalk(scale), wide_normal, solver=gr.Race(delta=delta)
+            likelihood, gr.RandomWalk(scale), wide_normal, method=gr.Race(delta=delta)
         ),
         gr.Position(np.array([a[150], law.mean])),
         lambda states: states.position[..., 1],
@@ -174,7 +174,7 @@ def gibbs() -> Case:
         return gr.compiled(coupled, (rewards, labels[1 - variable : 2 - variable].copy()), SIZE, 3), None
 
     return Case(
-        lambda delta: gr.Gibbs(conditional, 2, solver=gr.Race(delta=delta)),
+        lambda delta: gr.Gibbs(conditional, 2, method=gr.Race(delta=delta)),
         gr.Labels(np.zeros(2, np.int64)),
         lambda states: (states.labels[..., 0] == 0).astype(float),
         Law(p, p * (1.0 - p)),
@@ -200,7 +200,7 @@ def graph() -> Case:
     p = np.exp(log_p - log_p.max())
     p /= p.sum()
     return Case(
-        lambda delta: gr.GraphGibbs(weights, 2, agreement, [0.0, field], solver=gr.Race(delta=delta)),
+        lambda delta: gr.GraphGibbs(weights, 2, agreement, [0.0, field], method=gr.Race(delta=delta)),
         gr.Labels(np.zeros(n, np.int32)),
         lambda states: states.labels.sum(axis=-1).astype(float),
         Law(float(p @ k), float(p @ k**2 - (p @ k) ** 2)),
@@ -229,12 +229,12 @@ def carlin_chib() -> Case:
         variance = 1.0 / (SIZE + scale**-2)
         law = gr.NormalPseudoprior([variance * y.sum()], [[variance]])
         log_evidence.append(log_prior(np.zeros(1)) - law.log_density(np.zeros(1)))
-        walk = gr.Metropolis(likelihood, gr.RandomWalk(0.07), log_prior, solver=gr.Race(delta=delta))
+        walk = gr.Metropolis(likelihood, gr.RandomWalk(0.07), log_prior, method=gr.Race(delta=delta))
         return gr.Candidate(walk, law, log_prior)
 
     def kernel(delta: float) -> Any:
         return gr.CarlinChib(
-            [candidate(s, delta) for s in (0.1, 0.5)], likelihood, solver=gr.Race(delta=delta)
+            [candidate(s, delta) for s in (0.1, 0.5)], likelihood, method=gr.Race(delta=delta)
         )
 
     start = kernel(0.05).start(np.random.default_rng(3))
@@ -268,7 +268,7 @@ def report_audit(case: Case, delta: float, step: float, share: float) -> None:
     """Print what an audit says of a trace's errors, and what they are."""
     steps, sd = int(100_000 * share), math.sqrt(case.law.variance)
     kernel = case.kernel(delta)
-    kernel = gr.Metropolis(kernel.likelihood, gr.RandomWalk(step * sd), flat_normal, solver=kernel.solver)
+    kernel = gr.Metropolis(kernel.likelihood, gr.RandomWalk(step * sd), flat_normal, method=kernel.method)
     trace = gr.run(kernel, case.start, steps, np.random.default_rng(1), progress=False)
     mean, variance = trace.audit(0.05, rng=np.random.default_rng(2)).bias
     z = (case.watched(trace.states) - case.law.mean) / sd

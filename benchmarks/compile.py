@@ -21,7 +21,7 @@ began = time.process_time()
 {code}
 print(time.process_time() - began)
 """
-DRAW = "gr.sample(gr.table(np.eye(20_000, 3)), size=2, solver=gr.{}, rng=rng)"
+DRAW = "gr.sample(gr.table(np.eye(20_000, 3)), size=2, method=gr.{}, rng=rng)"
 FACTOR = """
 @numba.njit
 def log_factor(n, arm, y):

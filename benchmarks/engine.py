@@ -38,7 +38,7 @@ SEED, DELTA = 1, 0.05
 REPEATS, BATCH_SECONDS = 11, 0.05
 FEWEST_DRAWS, MOST_DRAWS = 3, 2**15
 CHUNK = 2**20
-SOLVERS = {"Race(Normal)": gr.Race(gr.Normal(), DELTA), "Betting": gr.Betting(DELTA)}
+METHODS = {"Race(Normal)": gr.Race(gr.Normal(), DELTA), "Betting": gr.Betting(DELTA)}
 SHAPES = {
     "normal": lambda rng, shape: rng.normal(size=shape),
     "uniform": lambda rng, shape: rng.uniform(size=shape),
@@ -126,9 +126,9 @@ class Cost:
 Costs = dict[Hashable, Cost]
 
 
-def by_solver(population: gr.Population, solver: gr.Solver, sums: Floats) -> Contender:
+def by_method(population: gr.Population, method: gr.Method, sums: Floats) -> Contender:
     rng = np.random.default_rng(SEED)
-    return Contender(lambda offsets: solver.best_each(population, offsets, rng)[:2], sums)
+    return Contender(lambda offsets: method.best_each(population, offsets, rng)[:2], sums)
 
 
 def by_scan(sum_up: Callable[[], Floats], rewards: int) -> Contender:
@@ -140,10 +140,10 @@ def by_scan(sum_up: Callable[[], Floats], rewards: int) -> Contender:
 
 
 def field(population: gr.Population, sum_up: Callable[[], Floats]) -> dict[Hashable, Contender]:
-    """The scan of this file, the library's own, and the solvers."""
+    """The scan of this file, the library's own, and the methods."""
     scanner = by_scan(sum_up, population.rewards)
-    solvers = {"gr.Exact": gr.Exact(), **SOLVERS}
-    racing = {name: by_solver(population, s, scanner.sums) for name, s in solvers.items()}
+    methods = {"gr.Exact": gr.Exact(), **METHODS}
+    racing = {name: by_method(population, s, scanner.sums) for name, s in methods.items()}
     return {"scan": scanner, **racing}
 
 
@@ -218,7 +218,7 @@ def timings(label: str, costs: Costs, rewards: int, target: float | None) -> lis
     for name, c in costs.items():
         ratio = c.reward / unit.reward
         kept = [f"{ratio:.2f}", "", ""]
-        if target is not None and name in SOLVERS:
+        if target is not None and name in METHODS:
             kept = judged(ratio, target)
         rows.append([label, str(name), f"{1e9 * c.reward:.2f}", *kept, f"{1e6 * c.draw:.1f}"])
         rows[-1] += [f"{c.draw / unit.draw:.3f}", f"{c.read / rewards:.4f}"]
@@ -226,7 +226,7 @@ def timings(label: str, costs: Costs, rewards: int, target: float | None) -> lis
     return rows
 
 
-TIMINGS = "problem | solver | ns/reward | x scan | target | | us/draw | draw/scan | read | errors"
+TIMINGS = "problem | method | ns/reward | x scan | target | | us/draw | draw/scan | read | errors"
 
 
 # ---- Problems ----
@@ -269,9 +269,9 @@ def tables(quick: bool) -> None:
         costs = measure(table_field(10**5, 10, scale))
         rows += [
             [f"σ={scale:g}", name, f"{costs[name].read:.0f}", *judged(1e6 * costs[name].draw, 3.0)]
-            for name in SOLVERS
+            for name in METHODS
         ]
-    header = "problem | solver | rewards/draw | us/draw | target | "
+    header = "problem | method | rewards/draw | us/draw | target | "
     show("tables: fixed cost of a draw in a batch, N=1e5, D=10", header, rows)
 
 
@@ -314,8 +314,8 @@ def reads(quick: bool) -> None:
 
 def compare_reads(population: gr.Population, target: float, draws: int = 2000) -> list[str]:
     race, betting = (
-        gr.audit(population, solver, draws, rng=np.random.default_rng(SEED))
-        for solver in (SOLVERS["Race(Normal)"], SOLVERS["Betting"])
+        gr.audit(population, method, draws, rng=np.random.default_rng(SEED))
+        for method in (METHODS["Race(Normal)"], METHODS["Betting"])
     )
     shares = [f"{race.fraction:.4f}", f"{betting.fraction:.4f}"]
     kept = judged(betting.fraction / race.fraction, target)
@@ -327,12 +327,12 @@ def hopeless(quick: bool) -> None:
     rows = []
     for size in (10**5,) if quick else (10**5, 10**7):
         costs = measure(table_field(size, 10, 0.1))
-        for name in (*SOLVERS, "gr.Exact"):
+        for name in (*METHODS, "gr.Exact"):
             ratio = costs[name].draw / costs["scan"].draw
             share = costs[name].read / (10 * size)
             rows.append([power(size), name, f"{1e6 * costs[name].draw:.0f}"])
             rows[-1] += [*judged(ratio, 1.25), f"{share:.3f}"]
-    header = "size | solver | us/draw | x scan | target | | read"
+    header = "size | method | us/draw | x scan | target | | read"
     show("hopeless: σ=0.1, D=10; time of a draw in scans", header, rows)
 
 
@@ -349,9 +349,9 @@ def growth(quick: bool) -> None:
 def growth_of(populations: dict[int, tuple[gr.Population, Floats]]) -> None:
     """The mean draw grows as √N, as the rows that near ties need do; the median need not."""
     contenders: dict[Hashable, Contender] = {
-        (size, name): by_solver(population, solver, sums)
+        (size, name): by_method(population, method, sums)
         for size, (population, sums) in populations.items()
-        for name, solver in SOLVERS.items()
+        for name, method in METHODS.items()
     }
     base = max(min(populations), max(populations) // 100)
     costs = measure(contenders, copies=32, repeats=41)
@@ -361,8 +361,8 @@ def growth_of(populations: dict[int, tuple[gr.Population, Floats]]) -> None:
         rows[-1] += judged(c.draw / costs[base, name].draw, 2.0)
         rows[-1] += [f"{c.typical_read:.0f}", f"{1e6 * c.mean_draw:.0f}", f"{c.read:.0f}"]
         rows[-1] += [f"{1e9 * c.reward:.2f}", f"{c.errors}/{c.draws}"]
-        rows[-1] += [extra_memory(populations[size][0], SOLVERS[name])]
-    header = f"size | solver | us/draw | over {power(base)} | target | | rewards/draw | mean us"
+        rows[-1] += [extra_memory(populations[size][0], METHODS[name])]
+    header = f"size | method | us/draw | over {power(base)} | target | | rewards/draw | mean us"
     header += " | mean rewards | ns/reward | errors | bytes"
     show("growth: memory-mapped file, D=4, σ=10/N; medians; peak bytes of a call", header, rows)
 
@@ -386,12 +386,12 @@ def mapped(path: Path, size: int) -> tuple[gr.Population, Floats]:
     return gr.table(rewards, shuffled=True, reward_range=(low, high)), scan_by_row(rewards)
 
 
-def extra_memory(population: gr.Population, solver: gr.Solver) -> str:
+def extra_memory(population: gr.Population, method: gr.Method) -> str:
     """Peak of what one warm call allocates, in bytes; kernels allocate where Python does."""
     rng = np.random.default_rng(SEED)
-    solver.best(population, None, rng)
+    method.best(population, None, rng)
     tracemalloc.start()
-    solver.best(population, None, rng)
+    method.best(population, None, rng)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return f"{peak:,}"
@@ -404,22 +404,22 @@ def python_path(quick: bool) -> None:
     population = gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], 10**5, 10, bounds)
     sums, rng = rewards.sum(axis=0), np.random.default_rng(SEED)
     contenders: dict[Hashable, Contender] = {}
-    for name, solver in SOLVERS.items():
-        contenders["batch", name] = by_solver(population, solver, sums)
-        contenders["alone", name] = Contender(one_by_one(population, solver, rng), sums)
+    for name, method in METHODS.items():
+        contenders["batch", name] = by_method(population, method, sums)
+        contenders["alone", name] = Contender(one_by_one(population, method, rng), sums)
     rows = [
         [how, name, f"{c.read:.0f}", *judged(1e6 * c.draw, 300.0)]
         for (how, name), c in sorted(measure(contenders).items())
     ]
-    header = "draw | solver | rewards/draw | us/draw | target | "
+    header = "draw | method | rewards/draw | us/draw | target | "
     show("python_path: NumPy factors, N=1e5, D=10, σ=1e-6; fixed cost of a draw", header, rows)
 
 
 def one_by_one(
-    population: gr.Population, solver: gr.Solver, rng: np.random.Generator
+    population: gr.Population, method: gr.Method, rng: np.random.Generator
 ) -> Callable[[Floats], tuple[Any, Any]]:
     def find(offsets: Floats) -> tuple[Any, Any]:
-        found = [solver.best(population, offset, rng) for offset in offsets]
+        found = [method.best(population, offset, rng) for offset in offsets]
         return np.array([f.arm for f in found]), np.array([f.evaluations for f in found])
 
     return find
@@ -436,29 +436,29 @@ def imports(quick: bool) -> None:
     rows = [[*both, *judged(seconds["gumbelrace"] / seconds["numba"], 1.5)]]
     show("imports: ms in a fresh process", "numba | gumbelrace | ratio | target | ", rows)
     with tempfile.TemporaryDirectory() as cache:
-        solvers = "gr.Betting()," if quick else ALL_SOLVERS
-        rows = [[name, *first_use(cache, solvers)] for name in ("first", "second")]
+        methods = "gr.Betting()," if quick else ALL_METHODS
+        rows = [[name, *first_use(cache, methods)] for name in ("first", "second")]
     rows[0][-2:] = ["", ""]
     header = "process | s | cached | new in cache | compiled | target | "
     show("imports: what a process compiles", header, rows)
 
 
-ALL_SOLVERS = "gr.Exact(), gr.Betting(), gr.Race(), gr.Race(gr.Serfling()), gr.LilUCB()"
+ALL_METHODS = "gr.Exact(), gr.Betting(), gr.Race(), gr.Race(gr.Serfling()), gr.LilUCB()"
 FIRST_USE = """
 import numpy as np, gumbelrace as gr
 from numba.core import event
 population, rng = gr.table(np.eye(20_000, 3)), np.random.default_rng(0)
 with event.install_recorder("numba:compile") as recorder:
-    for solver in SOLVERS:
-        gr.sample(population, size=2, solver=solver, rng=rng)
+    for method in METHODS:
+        gr.sample(population, size=2, method=method, rng=rng)
 print(sum(e.is_start for _, e in recorder.buffer))
 """
 
 
-def first_use(cache: str, solvers: str) -> list[str]:
-    """Use the solvers in a new process: seconds, kernels in the cache before, new, compiled."""
+def first_use(cache: str, methods: str) -> list[str]:
+    """Use the methods in a new process: seconds, kernels in the cache before, new, compiled."""
     before, started = len(list(Path(cache).rglob("*.nbc"))), time.perf_counter()
-    compiled = int(fresh(FIRST_USE.replace("SOLVERS", solvers), NUMBA_CACHE_DIR=cache))
+    compiled = int(fresh(FIRST_USE.replace("METHODS", methods), NUMBA_CACHE_DIR=cache))
     seconds = time.perf_counter() - started
     new = len(list(Path(cache).rglob("*.nbc"))) - before
     kept = "within" if compiled + new == 0 else "over"

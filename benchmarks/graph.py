@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
 SEED, WARM_UP, TURN_SECONDS = 1, 5, 0.02
-SOLVERS = {"Betting": gr.Betting(), "Race(Normal)": gr.Race(), "gr.Exact": gr.Exact()}
+METHODS = {"Betting": gr.Betting(), "Race(Normal)": gr.Race(), "gr.Exact": gr.Exact()}
 
 
 # ---- Exact samplers ----
@@ -229,8 +229,8 @@ def field(matrix: Any, arms: int, potential: Any, dense: bool) -> tuple[dict[str
     else:
         samplers["exact"] = exact(costly_sweep, arms, matrix.nnz, *graph)
     kernel = gr.GraphGibbs(matrix, arms, potential)
-    for name, solver in SOLVERS.items():
-        samplers[name] = raced(kernel.with_solver(solver))
+    for name, method in METHODS.items():
+        samplers[name] = raced(kernel.with_method(method))
     return samplers, kernel
 
 
@@ -251,17 +251,17 @@ def table_rows(
             sum(sweep.factors for sweep in sweeps) / (len(sweeps) * n * (n - 1)),
             sum(sweep.evaluations for sweep in sweeps) / (len(sweeps) * arms * n * (n - 1)),
         ]
-        errors = audited(kernel, SOLVERS[name], state) if name in SOLVERS else ""
+        errors = audited(kernel, METHODS[name], state) if name in METHODS else ""
         rows.append([label, name, f"{1e3 * seconds:.2f}", f"{1e6 * seconds / n:.2f}"])
         rows[-1] += [f"{seconds / unit:.3f}", *(f"{share:.4%}" for share in shares), errors]
     rows[-1][-1] = f"(moved {info.acceptance:.0%})"
     return rows
 
 
-def audited(kernel: gr.GraphGibbs, solver: gr.Solver, state: gr.Labels) -> str:
-    if isinstance(solver, gr.Exact):
+def audited(kernel: gr.GraphGibbs, method: gr.Method, state: gr.Labels) -> str:
+    if isinstance(method, gr.Exact):
         return ""
-    wrong, decisions, *_ = kernel.with_solver(solver).audit(np.random.default_rng(SEED), state)
+    wrong, decisions, *_ = kernel.with_method(method).audit(np.random.default_rng(SEED), state)
     return f"{wrong}/{decisions}"
 
 

@@ -37,12 +37,12 @@ from logistic import (
 from mhss import environment, mhss
 
 import gumbelrace as gr
+from gumbelrace.methods.exact import compared
 from gumbelrace.models import logistic as model
 from gumbelrace.population.control import table_of
-from gumbelrace.solvers.exact import compared
 
 SEED, DELTA = 1, 0.05
-SOLVERS = {
+METHODS = {
     "Race(Normal)": gr.Race(gr.Normal(), DELTA),
     "Race(Normal, first=8)": gr.Race(gr.Normal(), DELTA, first=8),
     "Betting": gr.Betting(DELTA),
@@ -70,9 +70,9 @@ def expansion(posterior: Posterior) -> gr.ParameterTaylor:
     return gr.parameter_taylor(model.stored_terms, data, len(y), mode, remainder=bounds, metric=metric)
 
 
-def metropolis(posterior: Posterior, target: Any, solver: gr.Solver) -> gr.Metropolis:
+def metropolis(posterior: Posterior, target: Any, method: gr.Method) -> gr.Metropolis:
     scale = OPTIMAL / math.sqrt(len(posterior.mode)) * np.linalg.cholesky(posterior.covariance)
-    return gr.Metropolis(target, gr.RandomWalk(scale), log_prior, solver)
+    return gr.Metropolis(target, gr.RandomWalk(scale), log_prior, method)
 
 
 def chain(kernel: gr.Metropolis, posterior: Posterior, steps: int) -> tuple[gr.Trace, Run]:
@@ -106,7 +106,7 @@ def logistic(quick: bool, folder: Path | None) -> None:
 
 def ours(posterior: Posterior, steps: int) -> list[tuple[str, gr.Metropolis, int]]:
     raw, target = likelihood(posterior), likelihood(posterior).minus(expansion(posterior))
-    raced = [(name, metropolis(posterior, target, solver), steps) for name, solver in SOLVERS.items()]
+    raced = [(name, metropolis(posterior, target, method), steps) for name, method in METHODS.items()]
     exact = max(20, min(steps, 200_000_000 // len(posterior.y)))
     return [*raced, ("Exact, all the data", metropolis(posterior, raw, gr.Exact()), exact)]
 
@@ -115,7 +115,7 @@ def contender(
     name: str, kernel: gr.Metropolis, steps: int, posterior: Posterior
 ) -> tuple[list[str], Run, str]:
     trace, run = chain(kernel, posterior, steps)
-    if isinstance(kernel.solver, gr.Exact):
+    if isinstance(kernel.method, gr.Exact):
         return summary(name, run), run, ""
     report = trace.audit(min(1.0, 200 / steps), rng=np.random.default_rng(SEED))
     return summary(name, run), run, f"{report.errors}/{report.draws}"
@@ -206,7 +206,7 @@ def chains(quick: bool, folder: Path | None) -> None:
     """Checkpoints and memory, of the logistic chain."""
     posterior = make_posterior(*make_data(31_622, 10, np.random.default_rng(SEED)))
     target = likelihood(posterior).minus(expansion(posterior))
-    kernel, start = metropolis(posterior, target, SOLVERS["Race(Normal)"]), gr.Position(posterior.mode)
+    kernel, start = metropolis(posterior, target, METHODS["Race(Normal)"]), gr.Position(posterior.mode)
     steps = 100_000 if quick else 1_500_000
     with tempfile.TemporaryDirectory() as place, timed_writes() as costs:
         began = time.perf_counter()

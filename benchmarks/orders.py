@@ -19,8 +19,8 @@ from engine import run_sections, show
 from numpy.typing import NDArray
 
 import gumbelrace as gr
-from gumbelrace import keyed
-from gumbelrace.jit import Bits, below, bits_of
+from gumbelrace.core import keyed
+from gumbelrace.core.jit import Bits, below, bits_of
 
 READ, REPEATS = 1024, 7
 
@@ -90,7 +90,7 @@ def reshuffling(quick: bool) -> None:
             )
             for every in (None, 1)
         )
-        exact = least_seconds(lambda t=table: gr.sample(t, size=20, solver=gr.Exact(), rng=seeded()))
+        exact = least_seconds(lambda t=table: gr.sample(t, size=20, method=gr.Exact(), rng=seeded()))
         lines.append([f"{size:,}", f"{shared / exact:.2f}", f"{own / exact:.1f}"])
     show("reshuffling: time of a draw in exact scans, D=10", "N | shared order | own order", lines)
 

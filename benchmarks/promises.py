@@ -2,10 +2,10 @@
 
     python benchmarks/promises.py [--quick] [--only audit given_order short_looks]
 
-`audit`: every solver that says "proved" decides on more than twenty kinds of hostile populations, of
+`audit`: every method that says "proved" decides on more than twenty kinds of hostile populations, of
 D = 2, 10, 100 arms and N = 1,000, 16,384, 100,000 rows. All sums of a population are tied. Half of the
 draws are audited draws with Gumbel noise; in the other half the winner is decided by a hair, which goes to
-a random arm: then a solver errs as often as it can. Rows are read in an order that a draw has for itself
+a random arm: then a method errs as often as it can. Rows are read in an order that a draw has for itself
 (`fresh`: a compiled population), or that many draws share (`shared`: 2 to 20 tables).
 
 The p-value is the probability of so many errors or more if each draw errs with probability δ: binomial for
@@ -40,7 +40,7 @@ DELTA = 0.05
 ARMS, SIZES = (2, 10, 100), (1_000, 16_384, 100_000)
 # A cell of the table makes so many draws, fewer where they would read more rewards than this.
 MOST_DRAWS, REWARDS = 1_440, 2.4e9
-SOLVERS: dict[str, Any] = {
+METHODS: dict[str, Any] = {
     "Betting": gr.Betting(DELTA),
     "Race(Serfling)": gr.Race(gr.Serfling(), DELTA),
     "LilUCB.guaranteed": gr.LilUCB.guaranteed(DELTA),
@@ -165,7 +165,7 @@ def entry(n: int, arm: int, rewards: Floats) -> float:
 class Cell(NamedTuple):
     """One entry of the table."""
 
-    solver: str
+    method: str
     shape: str
     size: int
     arms: int
@@ -173,7 +173,7 @@ class Cell(NamedTuple):
 
     def draws(self, most: int, rewards: float) -> int:
         """How many draws the cell makes with one order, or, if every draw has one, in all."""
-        cost = SINGLE_PULLS if self.solver.startswith("LilUCB") else 1.0 if self.shared else COMPILED
+        cost = SINGLE_PULLS if self.method.startswith("LilUCB") else 1.0 if self.shared else COMPILED
         most, rewards = (most // 20, rewards / 20) if self.shared else (most, rewards)
         return int(min(most, max(2, rewards / (cost * self.size * self.arms))))
 
@@ -187,13 +187,13 @@ class Found(NamedTuple):
     p: float
 
 
-def errors(solver: Any, population: Any, draws: int, rng: np.random.Generator) -> int:
+def errors(method: Any, population: Any, draws: int, rng: np.random.Generator) -> int:
     """Count the errors of draws with noise, and of as many decisions by a hair."""
-    audited = gr.audit(population, solver, draws - draws // 2, rng=rng).errors
-    return audited + errors_on_ties(solver, population, draws // 2, rng)
+    audited = gr.audit(population, method, draws - draws // 2, rng=rng).errors
+    return audited + errors_on_ties(method, population, draws // 2, rng)
 
 
-def errors_on_ties(solver: Any, population: Any, draws: int, rng: np.random.Generator) -> int:
+def errors_on_ties(method: Any, population: Any, draws: int, rng: np.random.Generator) -> int:
     """Count wrong decisions where the sums are tied, and a hair decides."""
     # Far more than rounding, far less than a race can see.
     hair = 1e-4 * np.sqrt(population.size)
@@ -201,17 +201,17 @@ def errors_on_ties(solver: Any, population: Any, draws: int, rng: np.random.Gene
     winners[::2] = 0
     offsets = np.zeros((draws, population.arms))
     offsets[np.arange(draws), winners] = hair
-    return int(np.sum(solver.best_each(population, offsets, rng).arms != winners))
+    return int(np.sum(method.best_each(population, offsets, rng).arms != winners))
 
 
 def measured(shape: str, size: int, arms: int, most: int, budget: float) -> list[Found]:
-    """Make the draws of all solvers from one population, with orders of their own and with shared ones."""
+    """Make the draws of all methods from one population, with orders of their own and with shared ones."""
     rng = np.random.default_rng([SIZES.index(size), arms, list(HOSTILE).index(shape)])
     rewards = tied(HOSTILE[shape], rng, size, arms)
     bounds = rewards.min(axis=0), rewards.max(axis=0)
     fresh, shared = (
         {Cell(name, shape, size, arms, kind): Cell(name, shape, size, arms, kind).draws(most, budget)
-         for name in SOLVERS} for kind in (False, True)
+         for name in METHODS} for kind in (False, True)
     )  # fmt: skip
     # To make a table costs as much as to draw from it.
     orders = int(min(20, max(2, budget / 200 / (size * arms))))
@@ -226,7 +226,7 @@ def found_in(populations: Iterable[Any], cells: dict[Cell, int], rng: np.random.
     wrong: dict[Cell, list[int]] = {cell: [] for cell in cells}
     for population in populations:
         for cell, draws in cells.items():
-            wrong[cell].append(errors(SOLVERS[cell.solver], population, draws, rng))
+            wrong[cell].append(errors(METHODS[cell.method], population, draws, rng))
     return [
         Found(
             cell, sum(found), len(found) * cells[cell], p_value(np.array(found), cells[cell], cell.shared)
@@ -252,33 +252,33 @@ def p_value(found: NDArray[np.int64], draws: int, shared: bool) -> float:
 
 
 def audit(quick: bool) -> None:
-    """Errors of every solver that is called proved."""
+    """Errors of every method that is called proved."""
     most, budget = (MOST_DRAWS // 6, REWARDS / 7) if quick else (MOST_DRAWS, REWARDS)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         tasks = [pool.submit(measured, *parts, most, budget) for parts in product(HOSTILE, SIZES, ARMS)]
     found = [cell for task in tasks for cell in task.result()]
     lines = [
-        line(solver, order, [f for f in found if (f.cell.solver, f.cell.shared) == (solver, shared)])
-        for solver in SOLVERS
+        line(method, order, [f for f in found if (f.cell.method, f.cell.shared) == (method, shared)])
+        for method in METHODS
         for shared, order in ((False, "fresh"), (True, "shared"))
     ]
     title = f"{sum(f.draws for f in found):,} draws, {len(HOSTILE)} populations, δ = {DELTA}"
     header = (
-        "solver | order | cells | draws | errors | share | worst cell | its share | smallest p | 1/cells"
+        "method | order | cells | draws | errors | share | worst cell | its share | smallest p | 1/cells"
     )
     show(f"audit: {title}", header, lines)
     if min(f.p for f in found) < 0.01 / len(found):
         raise SystemExit("a promise is broken")
 
 
-def line(solver: str, order: str, found: list[Found]) -> list[str]:
+def line(method: str, order: str, found: list[Found]) -> list[str]:
     """Give a line of the table."""
     draws, wrong = sum(f.draws for f in found), sum(f.errors for f in found)
     worst = max(found, key=lambda f: f.errors / f.draws)
     where = f"{worst.cell.shape}, N={worst.cell.size:,}, D={worst.cell.arms}"
     smallest = min(f.p for f in found)
     shares = f"{wrong / draws:.4f}", where, f"{worst.errors / worst.draws:.3f}"
-    return [solver, order, str(len(found)), f"{draws:,}", f"{wrong:,}", *shares, f"{smallest:.3g}",
+    return [method, order, str(len(found)), f"{draws:,}", f"{wrong:,}", *shares, f"{smallest:.3g}",
             f"{1 / len(found):.2g}"]  # fmt: skip
 
 
@@ -294,7 +294,7 @@ def given_order(quick: bool) -> None:
 
         def share(seed: Any, rewards: Floats = rewards, draws: int = draws) -> float:
             rng = np.random.default_rng(seed)
-            return errors_on_ties(SOLVERS["Betting"], gr.table(rewards), draws, rng) / draws
+            return errors_on_ties(METHODS["Betting"], gr.table(rewards), draws, rng) / draws
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             shares = np.array(list(pool.map(share, rng.bit_generator.seed_seq.spawn(orders))))

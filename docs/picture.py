@@ -19,20 +19,20 @@ DRAWS = 1000
 
 
 def shares(axes: Any, rewards: np.ndarray) -> None:
-    """Draw the share of the rewards that each solver reads, over many draws."""
+    """Draw the share of the rewards that each method reads, over many draws."""
     population = gr.table(rewards)
-    solvers = {
+    methods = {
         "exact scan": gr.Exact(),
         "Race(Serfling)": gr.Race(gr.Serfling(), delta=DELTA),
         "Race(Normal)": gr.Race(gr.Normal(), delta=DELTA),
         "Betting": gr.Betting(delta=DELTA),
     }
     audits = [
-        gr.audit(population, solver, DRAWS, rng=np.random.default_rng(0)) for solver in solvers.values()
+        gr.audit(population, method, DRAWS, rng=np.random.default_rng(0)) for method in methods.values()
     ]
     places = np.arange(len(audits))[::-1]
     axes.barh(places, [100 * report.fraction for report in audits], color=STAND_IN["accent"], height=0.28)
-    for place, name, report in zip(places, solvers, audits, strict=True):
+    for place, name, report in zip(places, methods, audits, strict=True):
         axes.text(0, place + 0.22, name, fontweight="bold")
         axes.text(100, place + 0.22, told(report), ha="right")
     axes.set_yticks([])
@@ -40,7 +40,7 @@ def shares(axes: Any, rewards: np.ndarray) -> None:
 
 
 def told(report: gr.Audit) -> str:
-    """Tell what one solver did."""
+    """Tell what one method did."""
     ground = "exact" if report.promise.delta == 0 else "proved" if report.promise.proved else "assumed"
     return f"{report.fraction:.1%} read, {report.errors} errors in {report.draws:,}, {ground}"
 

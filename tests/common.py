@@ -1,15 +1,15 @@
-"""What tests of all kinds share: seeded generators, and the solvers."""
+"""What tests of all kinds share: seeded generators, and the methods."""
 
 import numpy as np
 import pytest
 
 import gumbelrace as gr
-from gumbelrace.solvers.exact import compared
+from gumbelrace.methods.exact import compared
 
 ONE_OF_EACH = [gr.Exact(), gr.Betting(), gr.Race(), gr.Race(gr.Serfling()), gr.LilUCB()]
 QUICK = [*ONE_OF_EACH, gr.Race(variance=gr.Marginal())]
-SOLVERS = [*QUICK, gr.LilUCB.guaranteed()]  # the last reads nearly everything, a reward at a time
-EVERY_SOLVER = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+METHODS = [*QUICK, gr.LilUCB.guaranteed()]  # the last reads nearly everything, a reward at a time
+EVERY_METHOD = pytest.mark.parametrize("method", METHODS, ids=repr)
 
 
 def seeded(seed=0):

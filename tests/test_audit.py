@@ -1,4 +1,4 @@
-"""The audit: errors counted exactly, the Clopper-Pearson interval, and a bad solver caught."""
+"""The audit: errors counted exactly, the Clopper-Pearson interval, and a bad method caught."""
 
 import math
 
@@ -8,16 +8,16 @@ from scipy import stats
 from tests.common import seeded
 
 import gumbelrace as gr
+from gumbelrace.core.jit import bits_of
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.jit import bits_of
-from gumbelrace.solvers.questions import Question, put_noise
-from gumbelrace.solvers.results import new_results
+from gumbelrace.methods.questions import Question, put_noise
+from gumbelrace.methods.results import new_results
 from gumbelrace.verdict import clopper_pearson
 
 REWARDS = np.random.default_rng(1).uniform(size=(400, 4), high=0.05)
 
 
-class Stubborn(gr.Solver):
+class Stubborn(gr.Method):
     """Returns always the same arm, reads nothing, and promises an error of at most 0.05."""
 
     promise = gr.Promise(0.05)
@@ -98,7 +98,7 @@ def test_exact_makes_no_errors(kind):
     assert report.interval[0] == 0.0
 
 
-def test_a_bad_solver_is_caught():
+def test_a_bad_method_is_caught():
     report = gr.audit(POPULATIONS["table"], Guess(), draws=300, rng=seeded(4))
     assert report.errors > 100
     assert report.broken
@@ -121,16 +121,16 @@ def test_broken_needs_the_whole_interval_above_delta():
 def test_default_promises_are_kept(kind):
     """1,000 draws: more than 77 errors have a probability of 1e-4 at δ = 0.05."""
     population = POPULATIONS[kind]
-    solver = gr.Betting() if population.knows_range else gr.Race()
-    report = gr.audit(population, solver, draws=1000, rng=seeded(5))
+    method = gr.Betting() if population.knows_range else gr.Race()
+    report = gr.audit(population, method, draws=1000, rng=seeded(5))
     assert report.errors <= 77
-    assert report.promise == solver.promise
+    assert report.promise == method.promise
     assert 0.0 < report.fraction <= 1.0
 
 
-def test_fraction_is_that_of_the_solver_alone():
+def test_fraction_is_that_of_the_method_alone():
     report = gr.audit(POPULATIONS["table"], gr.Race(), draws=50, rng=seeded(6))
-    draws = gr.sample(POPULATIONS["table"], size=50, solver=gr.Race(), rng=seeded(6))
+    draws = gr.sample(POPULATIONS["table"], size=50, method=gr.Race(), rng=seeded(6))
     assert report.fraction == pytest.approx(draws.fraction, rel=1e-12)
 
 
@@ -209,12 +209,12 @@ def reader_of(rewards):
 @pytest.mark.parametrize("large", [1e7, 1e8])
 def test_errors_are_seen_beside_large_rows_that_arms_share(make, first, large):
     """Of the same draws, `math.fsum` finds as many wrong (it does not round on the way)."""
-    rewards, solver = rare(large), Recorded()
-    report = gr.audit(make(rewards), solver, draws=500, rng=seeded(12))
+    rewards, method = rare(large), Recorded()
+    report = gr.audit(make(rewards), method, draws=500, rng=seeded(12))
     sums = [math.fsum([*column, *-rewards[:, 2]]) for column in rewards.T]
-    values = solver.offsets[:, first:] + sums
-    assert report.errors == (values.argmax(axis=1) + first != solver.found).sum() > 10
-    assert report.impossible == (solver.found < first).sum()
+    values = method.offsets[:, first:] + sums
+    assert report.errors == (values.argmax(axis=1) + first != method.found).sum() > 10
+    assert report.impossible == (method.found < first).sum()
 
 
 def test_reshuffling_does_not_change_the_exact_answer():

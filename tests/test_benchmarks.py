@@ -40,6 +40,6 @@ def test_what_a_benchmark_imports_is_there(path):
 
 def test_what_is_gone_is_named():
     """Negative control."""
-    assert missing("from gumbelrace.solvers.exact import compared, totals") == [
-        "gumbelrace.solvers.exact.totals"
+    assert missing("from gumbelrace.methods.exact import compared, totals") == [
+        "gumbelrace.methods.exact.totals"
     ]

@@ -1,4 +1,4 @@
-"""The best arm: the default solver, its δ, and the offset."""
+"""The best arm: the default method, its δ, and the offset."""
 
 import numpy as np
 import pytest

@@ -20,22 +20,14 @@ LAYERS = {
     "errors": 0,
     "atomic": 0,
     "optional": 0,
-    "jit": 0,
-    "keyed": 0.5,
-    "pool": 0,
-    "table_orders": 0.5,
-    "packed": 0,
-    "structs": 0.5,
+    "core": 0.5,
     "population": 1,
-    "shuffle": 1,
-    "walk": 1,
-    "bounds": 2,
-    "solvers": 3,
+    "methods": 3,
     "control_variates": 3,
     "verdict": 3.5,
-    "sample": 4,
-    "best": 4,
-    "audit": 4,
+    "sampling": 4,
+    "selection": 4,
+    "auditing": 4,
     "kernels": 5,
     "chain": 6,
     "models": 6.5,  # read by the layers above; itself reads only HIGHEST_FOR_MODELS and below
@@ -51,11 +43,8 @@ HIGHEST_FOR_MODELS = 1
 
 # Within one layer: importer -> what it may import.
 WITHIN_LAYER = {
-    "jit": {"errors"},
-    "packed": {"errors"},
     "optional": {"errors"},
-    "population": {"shuffle"},
-    "audit": {"sample"},
+    "auditing": {"sampling"},
 }
 
 # The commands, files of cli: none imports another. Those of the paper alone may import it.
@@ -83,25 +72,25 @@ def test_source_keeps_the_rules(name: str) -> None:
     ("name", "source", "complaint"),
     [
         (
-            "walk.py",
-            "from gumbelrace.solvers import Race",
-            "walk (layer 1) imports solvers (layer 3)",
+            "core/shuffle.py",
+            "from gumbelrace.methods import Race",
+            "core (layer 0.5) imports methods (layer 3)",
         ),
-        ("walk.py", "import gumbelrace.solvers.race", "imports solvers"),
-        ("walk.py", "def f():\n    from .sample import sample", "imports sample"),
-        ("solvers/race.py", "from ..best import best", "imports best"),
-        ("solvers/__init__.py", "from ..chain import run", "imports chain"),
-        ("solvers/race.py", "from gumbelrace import chain", "imports chain"),
-        ("solvers/race.py", "from .. import control_variates", "imports control_variates"),
-        ("shuffle.py", "from gumbelrace.population import table", "imports population"),
-        ("sample.py", "from gumbelrace.audit import audit", "imports audit"),
-        ("models/arch.py", "from gumbelrace.solvers import Exact", "imports solvers"),
+        ("core/jit.py", "import gumbelrace.methods.race", "imports methods"),
+        ("core/jit.py", "def f():\n    from ..sampling import sample", "imports sampling"),
+        ("methods/race.py", "from ..selection import best", "imports selection"),
+        ("methods/__init__.py", "from ..chain import run", "imports chain"),
+        ("methods/race.py", "from gumbelrace import chain", "imports chain"),
+        ("methods/race.py", "from .. import control_variates", "imports control_variates"),
+        ("core/shuffle.py", "from gumbelrace.population import table", "imports population"),
+        ("sampling.py", "from gumbelrace.auditing import audit", "imports auditing"),
+        ("models/arch.py", "from gumbelrace.methods import Exact", "imports methods"),
         ("kernels/gibbs.py", "from gumbelrace.models import potts", "imports models"),
-        ("best.py", "import gumbelrace as gr", "package root"),
-        ("best.py", "from gumbelrace import Exact", "package root"),
-        ("best.py", "from . import Exact", "package root"),
-        ("best.py", "from . import Exact, Race, walk", "package root"),
-        ("errors.py", "from gumbelrace.jit import kernel", "imports jit"),
+        ("selection.py", "import gumbelrace as gr", "package root"),
+        ("selection.py", "from gumbelrace import Exact", "package root"),
+        ("selection.py", "from . import Exact", "package root"),
+        ("selection.py", "from . import Exact, Race, errors", "package root"),
+        ("errors.py", "from gumbelrace.core.jit import kernel", "imports core"),
         ("report/arch.py", "from gumbelrace.paper import claims", "imports paper"),
         ("applications/arch.py", "from gumbelrace.report import page", "imports report"),
         ("cli/arch.py", "from gumbelrace.paper.claims import claims_table", "imports paper"),
@@ -109,7 +98,7 @@ def test_source_keeps_the_rules(name: str) -> None:
         ("cli/reproduce_arch.py", "from gumbelrace.cli.arch import arch", "another command"),
         ("cli/best.py", "from gumbelrace.cli import sample", "another command"),
         ("cli/best.py", "from .sample import sample", "another command"),
-        ("best.py", "from .nowhere import x", "add nowhere to LAYERS"),
+        ("selection.py", "from .nowhere import x", "add nowhere to LAYERS"),
         ("new.py", "", "add new to LAYERS"),
         ("new/part.py", "", "add new to LAYERS"),
         ("chain.py", "import arviz", "arviz is not a core dependency"),
@@ -131,15 +120,15 @@ def test_checker_finds_a_violation(name: str, source: str, complaint: str) -> No
 @pytest.mark.parametrize(
     ("name", "source"),
     [
-        ("__init__.py", "from gumbelrace.sample import sample\nfrom .chain import run"),
+        ("__init__.py", "from gumbelrace.sampling import sample\nfrom .chain import run"),
         (
-            "solvers/race.py",
-            "from gumbelrace.bounds.normal import Normal\nfrom .outcome import Outcome",
+            "methods/race.py",
+            "from gumbelrace.methods.bounds import Normal\nfrom .outcome import Outcome",
         ),
-        ("solvers/race.py", "from gumbelrace import walk\nfrom .. import errors"),
-        ("solvers/__init__.py", "from .race import Race\nfrom ..population import Table"),
-        ("population/table.py", "from gumbelrace.shuffle import blocks"),
-        ("audit.py", "from gumbelrace.sample import sample"),
+        ("methods/race.py", "from gumbelrace import core\nfrom .. import errors"),
+        ("methods/__init__.py", "from .race import Race\nfrom ..population import Table"),
+        ("population/table.py", "from gumbelrace.core.shuffle import blocks"),
+        ("auditing.py", "from gumbelrace.sampling import sample"),
         ("models/arch.py", "from gumbelrace.population import compiled\nfrom .base import Model"),
         ("applications/toy.py", "from gumbelrace.models import synthetic"),
         ("paper/toy.py", "from gumbelrace.report import page\nfrom .claims import claims_table"),
@@ -147,7 +136,7 @@ def test_checker_finds_a_violation(name: str, source: str, complaint: str) -> No
         ("cli/app.py", "from gumbelrace.cli import best, reproduce"),
         ("cli/best.py", "from gumbelrace.cli import options"),
         ("__main__.py", "from gumbelrace.cli.main import main"),
-        ("walk.py", "import math\nimport numpy as np\nfrom scipy.special import ndtr"),
+        ("core/jit.py", "import math\nimport numpy as np\nfrom scipy.special import ndtr"),
         ("chain.py", "def to_arviz():\n    import arviz_base"),
         ("chain.py", "if TYPE_CHECKING:\n    from xarray import DataTree"),
         ("report/page.py", "import matplotlib.pyplot as plt"),
@@ -164,13 +153,13 @@ def test_imports_have_no_cycle() -> None:
 
 def test_a_cycle_is_found() -> None:
     sources = {
-        "solvers/race.py": "from gumbelrace.solvers import rules",
-        "solvers/rules.py": "from .field import Field",
-        "solvers/field.py": "def f():\n    from gumbelrace.solvers.race import Race",
+        "methods/race.py": "from gumbelrace.methods import rules",
+        "methods/rules.py": "from .field import Field",
+        "methods/field.py": "def f():\n    from gumbelrace.methods.race import Race",
     }
     with pytest.raises(CycleError):
         order_of_imports(sources)
-    assert order_of_imports(sources | {"solvers/field.py": ""})[0] == "gumbelrace.solvers.field"
+    assert order_of_imports(sources | {"methods/field.py": ""})[0] == "gumbelrace.methods.field"
 
 
 def order_of_imports(sources: Mapping[str, str]) -> list[str]:

@@ -24,20 +24,20 @@ def tabled(size):
     return gr.table(np.resize(REWARDS, (size, 4)))
 
 
-@pytest.mark.parametrize("solver", [None, *ONE_OF_EACH], ids=repr)
-def test_no_size_gives_numbers(solver):
-    draw = gr.sample(gr.table(REWARDS), solver=solver, rng=seeded())
+@pytest.mark.parametrize("method", [None, *ONE_OF_EACH], ids=repr)
+def test_no_size_gives_numbers(method):
+    draw = gr.sample(gr.table(REWARDS), method=method, rng=seeded())
     kinds = [type(draw.arms), type(draw.evaluations), type(draw.looks), type(draw.exhausted)]
     assert kinds == [int, int, int, bool]
-    many = gr.sample(gr.table(REWARDS), size=1, solver=solver, rng=seeded())
+    many = gr.sample(gr.table(REWARDS), size=1, method=method, rng=seeded())
     assert [draw.arms, draw.evaluations] == [many.arms[0], many.evaluations[0]]
     assert (draw.fraction, type(draw.fraction)) == (draw.evaluations / 1600, float)
 
 
-@pytest.mark.parametrize("solver", ONE_OF_EACH, ids=repr)
-def test_sizes_give_arrays(solver):
+@pytest.mark.parametrize("method", ONE_OF_EACH, ids=repr)
+def test_sizes_give_arrays(method):
     for size in (0, 1, 7, np.int64(3)):
-        draws = gr.sample(gr.table(REWARDS), size=size, solver=solver, rng=seeded())
+        draws = gr.sample(gr.table(REWARDS), size=size, method=method, rng=seeded())
         for name, dtype in [("arms", "i8"), ("evaluations", "i8"), ("looks", "i8"), ("exhausted", "?")]:
             values = getattr(draws, name)
             assert (values.shape, values.dtype) == ((size,), np.dtype(dtype))
@@ -55,10 +55,10 @@ def test_no_draws_leave_the_generator_alone():
 
 @pytest.mark.parametrize("prior", [None, [0.0, 1.0, -1.0, 0.5]])
 def test_draws_follow_the_law(prior):
-    """Exact solver, 40,000 draws: chi-square against the softmax of sums and prior, false alarms 1e-4."""
+    """Exact method, 40,000 draws: chi-square against the softmax of sums and prior, false alarms 1e-4."""
     rewards = REWARDS - REWARDS.mean(axis=0) + np.array([0.0, 1.0, 0.5, -1.0]) / 400
     law = softmax(rewards.sum(axis=0) + (0.0 if prior is None else np.array(prior)))
-    draws = gr.sample(gr.table(rewards), prior, size=40_000, solver=gr.Exact(), rng=seeded(2))
+    draws = gr.sample(gr.table(rewards), prior, size=40_000, method=gr.Exact(), rng=seeded(2))
     counts = np.bincount(draws.arms, minlength=4)
 
     def p_value(p):
@@ -82,7 +82,7 @@ def test_prior_is_not_changed():
 
 
 @pytest.mark.parametrize(
-    ("solver", "bound", "words"),
+    ("method", "bound", "words"),
     [
         (gr.Exact(), 0.0, "proved"),
         (gr.Betting(0.02), 0.02, "proved"),
@@ -93,15 +93,15 @@ def test_prior_is_not_changed():
     ],
     ids=repr,
 )
-def test_total_variation_says_what_it_rests_on(solver, bound, words):
-    tv = gr.sample(gr.table(REWARDS), size=1, solver=solver, rng=seeded()).tv_bound
+def test_total_variation_says_what_it_rests_on(method, bound, words):
+    tv = gr.sample(gr.table(REWARDS), size=1, method=method, rng=seeded()).tv_bound
     assert float(tv) == tv.bound == bound
     assert tv.proved == (words == "proved") == (tv.assumption is None)
     assert re.search(words, str(tv))
     assert f"{bound:g}" in str(tv)
 
 
-def test_default_solver_is_proved_where_it_can_be():
+def test_default_method_is_proved_where_it_can_be():
     assert gr.sample(gr.table(REWARDS), rng=seeded()).tv_bound.proved
     assert gr.sample(factors(reward_range=(0.0, 0.3)), rng=seeded()).tv_bound.proved
     assert "normally" in gr.sample(factors(), rng=seeded()).tv_bound.assumption
@@ -109,7 +109,7 @@ def test_default_solver_is_proved_where_it_can_be():
 
 def test_the_same_seed_gives_the_same_draws():
     first, again, other = (
-        gr.sample(gr.table(REWARDS), size=50, solver=gr.Race(), rng=seeded(s)) for s in (4, 4, 5)
+        gr.sample(gr.table(REWARDS), size=50, method=gr.Race(), rng=seeded(s)) for s in (4, 4, 5)
     )
     np.testing.assert_array_equal(first.arms, again.arms)
     np.testing.assert_array_equal(first.evaluations, again.evaluations)
@@ -126,14 +126,14 @@ def test_rows_are_reshuffled_before_the_first_and_after_so_many_draws(monkeypatc
 
     monkeypatch.setattr(Table, "reshuffled", counted)
     population = gr.table(np.arange(20_000.0)[:, None])
-    draws = gr.sample(population, size=10, solver=gr.Race(), rng=seeded(6), reshuffle_every=every)
+    draws = gr.sample(population, size=10, method=gr.Race(), rng=seeded(6), reshuffle_every=every)
     assert len(draws.arms) == 10
     assert len({tuple(table._rewards[0, :9]) for table in made}) == len(made) == orders
 
 
 def test_reshuffled_draws_are_seeded():
     draws = [
-        gr.sample(make(20_000), size=6, solver=gr.Race(), rng=seeded(7), reshuffle_every=every)
+        gr.sample(make(20_000), size=6, method=gr.Race(), rng=seeded(7), reshuffle_every=every)
         for make, every in [(tabled, 2), (tabled, 2), (factors, 2), (factors, None)]
     ]
     np.testing.assert_array_equal(draws[0].evaluations, draws[1].evaluations)
@@ -144,9 +144,9 @@ def test_reshuffled_draws_are_seeded():
 @pytest.mark.parametrize("held", [1, 8, 24])
 def test_few_gumbel_variables_are_held_at_a_time(monkeypatch, held):
     """However many are held, exact draws are the same if only Gumbel variables use the generator."""
-    expected = gr.sample(gr.table(REWARDS), size=25, solver=gr.Exact(), rng=seeded(8))
-    monkeypatch.setattr(sys.modules["gumbelrace.sample"], "HELD", held)
-    draws = gr.sample(gr.table(REWARDS), size=25, solver=gr.Exact(), rng=seeded(8))
+    expected = gr.sample(gr.table(REWARDS), size=25, method=gr.Exact(), rng=seeded(8))
+    monkeypatch.setattr(sys.modules["gumbelrace.sampling"], "HELD", held)
+    draws = gr.sample(gr.table(REWARDS), size=25, method=gr.Exact(), rng=seeded(8))
     np.testing.assert_array_equal(draws.arms, expected.arms)
 
 
@@ -155,5 +155,5 @@ def test_a_check_compares_draws_with_their_own_noise():
     rewards = np.zeros((16_384, 512))
     rewards[:, 1] = 1e-6
     options = {"rng": seeded(1), "reshuffle_every": 1200, "check": True}
-    draws = gr.sample(gr.table(rewards), size=2600, solver=gr.Exact(), **options)
+    draws = gr.sample(gr.table(rewards), size=2600, method=gr.Exact(), **options)
     assert (draws.checked.errors, draws.checked.draws) == (0, 1200)

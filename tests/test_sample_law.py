@@ -56,7 +56,7 @@ def tail(arms, p, delta=DELTA):
 
 
 def test_default_draws_have_the_right_law(problem):
-    """Claim: the default solver draws from p. Oracle: exact p; seed 1; false-alarm rate 1e-4.
+    """Claim: the default method draws from p. Oracle: exact p; seed 1; false-alarm rate 1e-4.
 
     It promises a total variation of 0.05, with which any law near p passes. Betting does far better: here
     0.001 of its draws differ from exact ones, and 0.005 are allowed.
@@ -69,7 +69,7 @@ def test_default_draws_have_the_right_law(problem):
 
 
 @pytest.mark.parametrize(
-    ("make", "solver", "count", "seed"),
+    ("make", "method", "count", "seed"),
     [
         (gr.table, gr.Betting(DELTA), DRAWS, 21),
         (gr.table, gr.Race(gr.Normal(), DELTA), DRAWS, 22),
@@ -82,11 +82,11 @@ def test_default_draws_have_the_right_law(problem):
     ],
     ids=lambda value: None if isinstance(value, int) else getattr(value, "__name__", type(value).__name__),
 )
-def test_draws_have_the_right_law(problem, make, solver, count, seed):
+def test_draws_have_the_right_law(problem, make, method, count, seed):
     """Claim: draws have the law p. Oracle: exact p; seeds 21 to 28; false-alarm rate 1e-4."""
     rewards, prior, p = problem
-    draws = gr.sample(make(rewards), prior, count, solver, rng=np.random.default_rng(seed))
-    assert draws.exhausted.all() == isinstance(solver, gr.Exact)
+    draws = gr.sample(make(rewards), prior, count, method, rng=np.random.default_rng(seed))
+    assert draws.exhausted.all() == isinstance(method, gr.Exact)
     assert tail(draws.arms, p) > FALSE_ALARM
 
 
@@ -94,18 +94,18 @@ def test_reshuffling_leaves_the_law(problem):
     """Claim: with `reshuffle_every` the law is still p. Oracle: exact p; seed 3; false-alarm rate 1e-4."""
     rewards, prior, p = problem
     rng = np.random.default_rng(3)
-    population, solver = gr.table(rewards), gr.Betting(DELTA)
-    draws = gr.sample(population, prior, DRAWS, solver, rng=rng, reshuffle_every=500)
+    population, method = gr.table(rewards), gr.Betting(DELTA)
+    draws = gr.sample(population, prior, DRAWS, method, rng=rng, reshuffle_every=500)
     assert tail(draws.arms, p) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("solver", [gr.Betting(DELTA), gr.Exact()], ids=["betting", "exact"])
-def test_a_wrong_prior_is_seen(problem, solver):
+@pytest.mark.parametrize("method", [gr.Betting(DELTA), gr.Exact()], ids=["betting", "exact"])
+def test_a_wrong_prior_is_seen(problem, method):
     """Negative control: draws with the prior of one state a third higher fail the same check."""
     rewards, prior, p = problem
     wrong = prior.copy()
     wrong[np.argmax(p)] += np.log(4 / 3)
-    draws = gr.sample(gr.table(rewards), wrong, 4000, solver, rng=np.random.default_rng(4))
+    draws = gr.sample(gr.table(rewards), wrong, 4000, method, rng=np.random.default_rng(4))
     assert tail(draws.arms, p) < FALSE_ALARM
 
 

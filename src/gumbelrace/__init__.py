@@ -3,24 +3,22 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gumbelrace.audit import audit
-from gumbelrace.best import best
-from gumbelrace.bounds.normal import Normal
-from gumbelrace.bounds.serfling import Serfling
-from gumbelrace.bounds.variance import Marginal, Paired
+from gumbelrace.auditing import audit
+from gumbelrace.methods.base import Method, Outcome, Promise
+from gumbelrace.methods.betting import Betting
+from gumbelrace.methods.bounds import Marginal, Normal, Paired, Serfling
+from gumbelrace.methods.exact import Exact
+from gumbelrace.methods.gaussian_walk import b_normal
+from gumbelrace.methods.race import Race
 from gumbelrace.population.base import Population
 from gumbelrace.population.compiled import compiled
 from gumbelrace.population.control import Always, ControlVariate
 from gumbelrace.population.factors import factors
 from gumbelrace.population.independent import independent
 from gumbelrace.population.table import table
-from gumbelrace.sample import Draws, TotalVariation, sample
-from gumbelrace.solvers.base import Outcome, Promise, Solver
-from gumbelrace.solvers.betting import Betting
-from gumbelrace.solvers.exact import Exact
-from gumbelrace.solvers.race import Race
+from gumbelrace.sampling import Draws, TotalVariation, sample
+from gumbelrace.selection import best
 from gumbelrace.verdict import Audit, Shift
-from gumbelrace.walk import b_normal
 
 __version__ = "0.1.0"
 
@@ -52,6 +50,7 @@ __all__ = [
     "LilUCB",
     "LogWalk",
     "Marginal",
+    "Method",
     "Metropolis",
     "ModelChoice",
     "Normal",
@@ -73,7 +72,6 @@ __all__ = [
     "Shift",
     "Shuffled",
     "Slice",
-    "Solver",
     "Systematic",
     "TotalVariation",
     "Trace",
@@ -124,7 +122,7 @@ _LATER = {
     "gumbelrace.models.potts": ("Ising", "Pairwise", "Potts"),
     "gumbelrace.population.likelihood": ("Likelihood", "likelihood"),
     "gumbelrace.population.pairs": ("Pairs", "pairs"),
-    "gumbelrace.solvers.lilucb": ("LilUCB",),
+    "gumbelrace.methods.lilucb": ("LilUCB",),
 }
 
 if TYPE_CHECKING:
@@ -151,10 +149,10 @@ if TYPE_CHECKING:
     from gumbelrace.kernels.scan import RandomScan, Shuffled, Systematic
     from gumbelrace.kernels.slice import EachCoordinate, RandomDirection, Slice
     from gumbelrace.kernels.target import Position
+    from gumbelrace.methods.lilucb import LilUCB
     from gumbelrace.models.potts import Ising, Pairwise, Potts
     from gumbelrace.population.likelihood import Likelihood, likelihood
     from gumbelrace.population.pairs import Pairs, pairs
-    from gumbelrace.solvers.lilucb import LilUCB
 else:  # hidden from type checkers, which would take any name at all
     _MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
 

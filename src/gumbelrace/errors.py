@@ -26,7 +26,7 @@ class RewardOutOfRange(GumbelraceError, ValueError):
 
 
 class UnknownRange(GumbelraceError, ValueError):
-    """The solver needs a reward range and the population does not know one."""
+    """The method needs a reward range and the population does not know one."""
 
 
 class NoPossibleArm(GumbelraceError, ValueError):

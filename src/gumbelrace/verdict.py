@@ -11,8 +11,8 @@ import scipy  # its parts load when first used
 from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument, PromiseBroken
-from gumbelrace.solvers.base import Promise
-from gumbelrace.solvers.exact import Totals
+from gumbelrace.methods.base import Promise
+from gumbelrace.methods.exact import Totals
 
 # Checks that are made by default: level of their intervals, which lie above δ by chance once in 1,000. At
 # the δ of chains a single error among a hundred checks is then too many.
@@ -59,7 +59,7 @@ class Shift:
 
 @dataclass(frozen=True)
 class Audit:
-    """How often a solver was wrong.
+    """How often a method was wrong.
 
     Attributes
     ----------
@@ -70,9 +70,9 @@ class Audit:
     confidence : float
         Its level.
     fraction : float
-        Share of all rewards that the solver read.
+        Share of all rewards that the method read.
     promise : Promise
-        What the solver had promised.
+        What the method had promised.
     impossible : int
         Draws of probability zero, which are errors too.
     bias : sequence of Shift

@@ -1,4 +1,4 @@
-"""A watched race is the race that the solver ran: its looks, its arms, its winner, its bounds."""
+"""A watched race is the race that the method ran: its looks, its arms, its winner, its bounds."""
 
 from itertools import pairwise
 
@@ -25,7 +25,7 @@ def by_look(race):
 
 
 def unwatched(rewards, offset, delta, seed):
-    """Run the solver on the same rewards, given as another function."""
+    """Run the method on the same rewards, given as another function."""
 
     def log_factors(index, arms):
         return rewards.take(index, axis=0).take(arms, axis=1)
@@ -41,7 +41,7 @@ def unwatched(rewards, offset, delta, seed):
     arms=st.integers(2, 7),
     scale=st.sampled_from([0.2, 1.0, 5.0, 50.0]),
 )
-def test_watching_agrees_with_the_solver(seed, size, arms, scale):
+def test_watching_agrees_with_the_method(seed, size, arms, scale):
     rewards, offset = problem(seed, size, arms, scale)
     race = watch(rewards, offset, 0.05, np.random.default_rng(seed))
     looks = by_look(race)
@@ -83,7 +83,7 @@ def test_a_wrong_bound_would_be_seen():
 
 
 def test_intervals_are_those_of_the_bound():
-    """Oracle: the whole table, the solver's coefficients at δ/(D-1), deviations of differences."""
+    """Oracle: the whole table, the method's coefficients at δ/(D-1), deviations of differences."""
     rewards, offset = problem(1, 5000, 3)
     asked = []
 

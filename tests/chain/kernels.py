@@ -90,11 +90,11 @@ class Choice(NamedTuple):
 class Raced(Kernel):
     """Chooses one of two arms at each step, by a race."""
 
-    solver: gr.Solver = field(default_factory=gr.Betting)
+    method: gr.Method = field(default_factory=gr.Betting)
     population: gr.Population = field(default_factory=lambda: gr.table(REWARDS))
 
     def step(self, rng, state):
-        found = self.solver.best(self.population, rng.gumbel(size=2), rng)
+        found = self.method.best(self.population, rng.gumbel(size=2), rng)
         moved = float(found.arm != state.arm)
         return Choice(found.arm), Info(found.evaluations, self.population.rewards, found.looks, moved)
 

@@ -32,10 +32,10 @@ def problem():
 
 
 @functools.cache
-def walked(solver, steps=60_000):
+def walked(method, steps=60_000):
     """Give a trace, and its positions standardised by the right law."""
     data, mean, sd = problem()
-    options = {} if solver is None else {"solver": solver}
+    options = {} if method is None else {"method": method}
     kernel = gr.Metropolis(gr.likelihood(log_factor, data, SIZE), gr.RandomWalk(2.4 * sd), **options)
     start = gr.Position(np.array([mean]))
     trace = gr.run(kernel, start, steps, seeded(1), chains=2, progress=False, check=0)
@@ -82,7 +82,7 @@ def test_an_exact_chain_has_no_shift():
     assert "kept; bias of the chain: mean" in str(report)
 
 
-class Half(gr.Solver):
+class Half(gr.Method):
     """Finds the best arm, but half of the time names the first."""
 
     is_a_race = False
@@ -103,7 +103,7 @@ def test_the_shift_of_a_probability():
     Four standard errors: a false alarm once in 16,000 seeds.
     """
     population = gr.table(np.zeros((100, 2)))
-    kernel = gr.Gibbs(lambda labels, variable: (population, None), 1, solver=Half())
+    kernel = gr.Gibbs(lambda labels, variable: (population, None), 1, method=Half())
     trace = gr.run(kernel, gr.Labels(np.zeros(1, int)), 2000, seeded(3), progress=False, check=0)
     zero, one = trace.audit(0.5, rng=seeded(4)).bias
     assert (zero.of, zero.name, one.name) == ("probability", "labels[0] = 0", "labels[0] = 1")

@@ -22,7 +22,7 @@ def run(kernel=RACED, steps=400, **options):
     return gr.run(kernel, Choice(0), steps, seeded(1), chains=2, progress=False, **options)
 
 
-def test_a_sound_solver_is_checked_without_a_word():
+def test_a_sound_method_is_checked_without_a_word():
     trace = run()
     checks = int(0.02 * np.sum(trace.info.evaluations) / 1000)  # a step decides once, over 1,000 rewards
     assert trace.checked.draws == checks > 0
@@ -55,7 +55,7 @@ def test_nothing_to_check(options):
     assert run(**options).checked is None
 
 
-def test_a_kernel_without_a_solver_is_not_checked():
+def test_a_kernel_without_a_method_is_not_checked():
     assert gr.run(Walk(), MIXED, 20, seeded(), progress=False).checked is None
 
 

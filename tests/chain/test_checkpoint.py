@@ -244,7 +244,7 @@ def test_other_arguments_are_refused_and_nothing_is_changed(tmp_path, name):
     assert_same(walk(tmp_path), walk())
 
 
-def test_another_solver_is_refused(tmp_path):
+def test_another_method_is_refused(tmp_path):
     gr.run(Raced(), Choice(0), 5, seeded(), checkpoint=tmp_path)
     with pytest.raises(CheckpointMismatch, match=r"Betting, delta 0.05.*Betting, delta 0.01"):
         gr.run(Raced(gr.Betting(0.01)), Choice(0), 5, seeded(), checkpoint=tmp_path)

@@ -256,9 +256,9 @@ def by_distance(n, theta, y):
 Y, WIDE = np.arange(300.0) / 300.0, prior(1.0)
 
 
-def metropolis(log_factor=by_square, size=300, log_prior=WIDE, solver=None):
+def metropolis(log_factor=by_square, size=300, log_prior=WIDE, method=None):
     likelihood = gr.likelihood(log_factor, (Y,), size)
-    return gr.Metropolis(likelihood, gr.RandomWalk(0.1), log_prior, solver or gr.Race(first=8))
+    return gr.Metropolis(likelihood, gr.RandomWalk(0.1), log_prior, method or gr.Race(first=8))
 
 
 POSTERIORS = {
@@ -270,8 +270,8 @@ POSTERIORS = {
         metropolis(log_prior=lambda x: np.sin(x[0])),
         metropolis(log_prior=lambda x: np.cos(x[0])),
     ),
-    "solver.first": (metropolis(), metropolis(solver=gr.Race(first=50))),
-    "solver.bound": (metropolis(), metropolis(solver=gr.Race(gr.Serfling(), first=8))),
+    "method.first": (metropolis(), metropolis(method=gr.Race(first=50))),
+    "method.bound": (metropolis(), metropolis(method=gr.Race(gr.Serfling(), first=8))),
     "conditional.weight": tuple(gr.Gibbs(conditional(weight), 2) for weight in (0.0, 1.0)),
     "keep": tuple(
         gr.ClusterGibbs(gr.pairs(log_factor, (OTHER, 1.0), 3), keep=k) for k in ("pairs", "nothing")

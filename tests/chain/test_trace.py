@@ -12,7 +12,7 @@ from tests.kernels.nested import Nested
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, MissingPackage
 from gumbelrace.kernels.base import Checked, Info, Kernel
-from gumbelrace.solvers.results import new_results
+from gumbelrace.methods.results import new_results
 
 START = Scaled(np.zeros(2), 1.0)
 
@@ -117,7 +117,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch, package):
 # ---- Audit ----
 
 
-class Guess(gr.Solver):
+class Guess(gr.Method):
     """Returns either arm, reads nothing, and promises an error of at most 0.05."""
 
     promise = gr.Promise(0.05)
@@ -141,20 +141,20 @@ def test_the_audit_finds_the_error_of_a_guess():
     assert report.fraction == trace.fraction == 0.0
 
 
-@pytest.mark.parametrize("solver", [gr.Betting(), gr.Exact()])
-def test_the_audit_of_a_sound_solver(solver):
+@pytest.mark.parametrize("method", [gr.Betting(), gr.Exact()])
+def test_the_audit_of_a_sound_method(method):
     """P(error) ≤ δ: broken only if the 99.99% interval lies above."""
-    trace = gr.run(Raced(solver), Choice(0), 500, seeded(1), chains=2)
+    trace = gr.run(Raced(method), Choice(0), 500, seeded(1), chains=2)
     report = trace.audit(share=0.3, rng=seeded(2), confidence=0.9999)
     assert not report.broken
     assert report.draws == 300
-    assert report.promise == solver.promise
+    assert report.promise == method.promise
     assert report.fraction == trace.fraction > 0.0
 
 
-def test_the_audit_of_a_kernel_without_a_solver_says_what_is_missing():
+def test_the_audit_of_a_kernel_without_a_method_says_what_is_missing():
     trace = gr.run(Autoregression(), Point(0.0), 20, seeded(1), progress=False)
-    with pytest.raises(InvalidArgument, match=r"Autoregression has no solver.*field `solver`"):
+    with pytest.raises(InvalidArgument, match=r"Autoregression has no method.*field `method`"):
         trace.audit(rng=seeded())
 
 
@@ -167,7 +167,7 @@ def test_the_audit_is_the_same_for_the_same_seed():
 class Picky(Kernel):
     """Takes only states of the very types that it gives."""
 
-    solver = gr.Exact()
+    method = gr.Exact()
 
     def step(self, rng, state):
         assert [type(value) for value in state] == [type(value) for value in MIXED]
@@ -188,7 +188,7 @@ def test_the_audit_gives_the_kernel_states_as_it_knows_them():
 class Noting(Autoregression):
     """Notes the states that it is asked to audit."""
 
-    solver, noted = gr.Exact(), []
+    method, noted = gr.Exact(), []
 
     def audit(self, rng, state):
         self.noted.append(state.x)

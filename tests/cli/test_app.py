@@ -56,7 +56,7 @@ def test_missing_packages_are_named(missing):
 
 def test_the_library_does_not_load_the_command_line():
     loaded = python("-c", "import sys, gumbelrace; print(*sys.modules)").stdout.split()
-    assert "gumbelrace.best" in loaded
+    assert "gumbelrace.selection" in loaded
     assert [m for m in loaded if m.split(".")[0] in ("typer", "rich", "click", "pyarrow")] == []
     assert [m for m in loaded if m.startswith("gumbelrace.cli")] == []
 

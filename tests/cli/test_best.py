@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from gumbelrace.solvers.betting import Betting
+from gumbelrace.methods.betting import Betting
 from gumbelrace.tables.population import open_scores
 from gumbelrace.tables.rows import RowFile
 
@@ -107,7 +107,7 @@ def test_what_is_read_is_counted(run, tmp_path, monkeypatch):
 def test_the_promise_is_kept_in_any_order_of_the_rows(tmp_path):
     """Oracle: the sums. Two columns all but tied, the rows on which each wins lying together; δ = 0.2.
 
-    100 seeds; a solver that keeps its promise fails only if the binomial tail at δ is below 1e-4. Negative
+    100 seeds; a method that keeps its promise fails only if the binomial tail at δ is below 1e-4. Negative
     control: the same table read as if its rows lay in random order.
     """
     races, delta, rows = 100, 0.2, 2**18

@@ -1,4 +1,4 @@
-"""The demo's table: one line for each solver, numbers that agree with each other."""
+"""The demo's table: one line for each method, numbers that agree with each other."""
 
 import re
 from pathlib import Path
@@ -16,8 +16,8 @@ def found() -> list[Row]:
     return list(rows(problem(SIZE, ARMS), DRAWS))
 
 
-def test_every_solver_has_a_row(found: list[Row]) -> None:
-    assert [row.solver for row in found] == [name for name, *_ in CONTENDERS]
+def test_every_method_has_a_row(found: list[Row]) -> None:
+    assert [row.method for row in found] == [name for name, *_ in CONTENDERS]
 
 
 def test_numbers_are_consistent(found: list[Row]) -> None:
@@ -32,7 +32,7 @@ def test_numbers_are_consistent(found: list[Row]) -> None:
 
 
 def test_only_proved_bounds_are_called_proved(found: list[Row]) -> None:
-    words = {row.solver: demo.line(row).split()[-1] for row in found}
+    words = {row.method: demo.line(row).split()[-1] for row in found}
     assert words == {
         "exact scan": "exact",
         "Race(Normal())": "assumed",

@@ -176,8 +176,8 @@ def test_betting_decides_without_reading_a_row_where_the_range_allows_it(name):
 
 
 @models
-@pytest.mark.parametrize("solver", [gr.Betting(delta=0.05), gr.Race(delta=0.05)], ids=repr)
-def test_solvers_keep_their_promise_on_residuals(name, solver):
+@pytest.mark.parametrize("method", [gr.Betting(delta=0.05), gr.Race(delta=0.05)], ids=repr)
+def test_methods_keep_their_promise_on_residuals(name, method):
     """Claim: errors ≤ δ = 0.05 over 500 Gumbel draws (seed 7); false alarm 1e-4 by the binomial tail.
 
     The points lie so far out that the sum of the residuals matters: it has a standard deviation of order 1.
@@ -185,7 +185,7 @@ def test_solvers_keep_their_promise_on_residuals(name, solver):
     model = BUILT[name]
     points = near(model, scale=0.08)
     population = likelihood(model).minus(bounded(model))(points)
-    report = gr.audit(population, solver, 500, rng=seeded(7), log_prior=-totals(population))
+    report = gr.audit(population, method, 500, rng=seeded(7), log_prior=-totals(population))
     assert bdtrc(report.errors - 1, 500, 0.05) >= FALSE_ALARM
     assert report.fraction > 0.0
 

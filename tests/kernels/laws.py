@@ -4,7 +4,7 @@ Replicates start from independent exact draws of the target (by quadrature), and
 the kernel leaves the target invariant, where they end are independent draws of the target again, whatever
 the kernel's mixing: a chi-square test of the exact distribution function, in cells of equal probability.
 
-A solver that errs in a decision with probability at most δ moves the law of a replicate by at most δ for
+A method that errs in a decision with probability at most δ moves the law of a replicate by at most δ for
 each decision (Proposition 1): `slack` is that total variation, and the statistic is compared with the
 noncentral chi-square law that it allows.
 """

@@ -8,10 +8,10 @@ from scipy.special import ndtr
 from tests.kernels.laws import after, tail
 
 import gumbelrace as gr
-from gumbelrace.packed import pack, unpack
+from gumbelrace.core.packed import pack, unpack
+from gumbelrace.core.shuffle import Rows
 from gumbelrace.population.compiled import Compiled
 from gumbelrace.population.desk import SETTER, Desk
-from gumbelrace.shuffle import Rows
 
 CELLS, SPREAD = 5, 2.0
 P = np.array([0.5, 0.3, 0.2])  # posterior probabilities, by the choice of prior weights
@@ -74,14 +74,14 @@ class Nested:
         population = Compiled(log_factor, (xs, models, self.y, self.z), rows, arms, None)
         return Desk(xs, models, population, setter(log_prior, packed.type), packed)
 
-    def kernel(self, solver=None, prior=log_prior, **options):
+    def kernel(self, method=None, prior=log_prior, **options):
         """Make a kernel whose pseudopriors are wider than the posteriors and beside them."""
-        solver, models = solver or gr.Exact(), []
+        method, models = method or gr.Exact(), []
         for mean, covariance in zip(self.means, self.covariances, strict=True):
             law = gr.NormalPseudoprior(mean + 0.02, 1.5 * covariance)
-            move = gr.Metropolis(self, gr.Autoregressive(law, 0.6), prior, solver)
+            move = gr.Metropolis(self, gr.Autoregressive(law, 0.6), prior, method)
             models.append(gr.Candidate(move, law, prior))
-        return gr.CarlinChib(models, self, solver=solver, **options)
+        return gr.CarlinChib(models, self, method=method, **options)
 
     def start(self, kernel, rng, model):
         """Draw a state from the exact posterior, given the model."""

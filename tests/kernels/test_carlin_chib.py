@@ -13,7 +13,7 @@ from tests.kernels.laws import FALSE_ALARM, after, chain, tail
 
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.solvers.exact import Exact
+from gumbelrace.methods.exact import Exact
 
 CELLS = 5
 SPREADS = np.array([0.5, 3.0, 10.0])
@@ -30,7 +30,7 @@ class Conjugate(gr.Kernel):
 
     mean: float
     spread: float
-    solver: gr.Solver = field(default_factory=Exact)
+    method: gr.Method = field(default_factory=Exact)
 
     def step(self, rng, state):
         return gr.Position(rng.normal([self.mean], self.spread)), gr.Info(0, 0, 0, 1.0)
@@ -66,7 +66,7 @@ class Problem:
 
     def kernel(self, conjugate=False, **options):
         models = [self.candidate(k, conjugate) for k in range(3)]
-        return gr.CarlinChib(models, self.likelihood, **{"solver": gr.Exact(), **options})
+        return gr.CarlinChib(models, self.likelihood, **{"method": gr.Exact(), **options})
 
 
 @dataclass(frozen=True)
@@ -111,11 +111,11 @@ def test_left_out_pseudoprior_is_noticed():
     assert invariance(forgetful(problem.kernel()), problem, np.random.default_rng(0)) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("solver", [gr.Race(gr.Normal(), delta=1e-3), gr.Betting(delta=1e-3)])
-def test_raced_decisions_stay_within_delta(solver):
+@pytest.mark.parametrize("method", [gr.Race(gr.Normal(), delta=1e-3), gr.Betting(delta=1e-3)])
+def test_raced_decisions_stay_within_delta(method):
     """2 steps of 2 decisions of δ = 0.001 move the law by at most 0.004 (Race: if means are normal)."""
     problem = Problem(size=300, seed=3)
-    kernel = problem.kernel().with_solver(solver)
+    kernel = problem.kernel().with_method(method)
     assert invariance(kernel, problem, np.random.default_rng(1), slack=4e-3) > FALSE_ALARM
 
 
@@ -173,7 +173,7 @@ def test_langevin_kernels_serve_as_well():
 
 
 def test_equal_seeds_give_equal_chains():
-    kernel = Problem().kernel(adapt_for=5).with_solver(gr.Betting())
+    kernel = Problem().kernel(adapt_for=5).with_method(gr.Betting())
     start = kernel.start(np.random.default_rng(6))
     for (state, info), (other, same) in zip(
         *(chain(kernel, start, 10, seed=6) for _ in range(2)), strict=True
@@ -183,7 +183,7 @@ def test_equal_seeds_give_equal_chains():
 
 
 def test_audit_checks_the_model_and_its_kernel():
-    kernel = Problem().kernel().with_solver(gr.Betting())
+    kernel = Problem().kernel().with_method(gr.Betting())
     rng = np.random.default_rng(7)
     assert kernel.audit(rng, kernel.start(rng))[:2] == (0, 2)
 

@@ -11,8 +11,8 @@ from tests.kernels.laws import FALSE_ALARM
 from tests.kernels.nested import Nested, log_prior
 
 import gumbelrace as gr
+from gumbelrace.core.shuffle import Rows
 from gumbelrace.errors import InvalidArgument, InvalidReward
-from gumbelrace.shuffle import Rows
 
 CAREFUL = gr.Race(gr.Normal(), delta=1e-3)
 
@@ -53,9 +53,9 @@ def test_a_wrong_pseudoprior_is_noticed(problem, share):
     assert problem.invariance(kernel, generator(3)) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("solver", [gr.Exact(), CAREFUL], ids=["exact", "race"])
-def test_how_steps_are_cut_changes_nothing(problem, solver):
-    kernel = problem.kernel(solver, adapt_for=7)
+@pytest.mark.parametrize("method", [gr.Exact(), CAREFUL], ids=["exact", "race"])
+def test_how_steps_are_cut_changes_nothing(problem, method):
+    kernel = problem.kernel(method, adapt_for=7)
     start = problem.start(kernel, generator(4), 1)
     whole = kernel.steps(generator(5), start, 12)
     rng, state = generator(5), start
@@ -131,14 +131,14 @@ def test_a_kernel_whose_points_cannot_be_seen_decides_exactly(problem):
         inner: gr.Metropolis
 
         @property
-        def solver(self):
-            return self.inner.solver
+        def method(self):
+            return self.inner.method
 
         def step(self, rng, state):
             return self.inner.step(rng, state)
 
-        def with_solver(self, solver):
-            return Hidden(self.inner.with_solver(solver))
+        def with_method(self, method):
+            return Hidden(self.inner.with_method(method))
 
     kernel = problem.kernel(gr.Race(first=10), prior=lambda x: log_prior(x), guard=0.9999)
     models = [replace(m, kernel=Hidden(m.kernel)) for m in kernel.models]
@@ -187,7 +187,7 @@ def test_what_needs_python_is_not_compiled(problem):
     other_law = gr.Autoregressive(gr.NormalPseudoprior([0.0], [[1.0]]), 0.6)
     other_step = gr.Autoregressive(first.pseudoprior, 0.1)
     kernels = [walk, *(replace(first.kernel, proposal=p) for p in (other_law, other_step))]
-    kernels.append(first.kernel.with_solver(CAREFUL))
+    kernels.append(first.kernel.with_method(CAREFUL))
     for changed in kernels:
         assert not replace(kernel, models=[replace(first, kernel=changed), *kernel.models[1:]]).is_compiled
     assert not replace(kernel, likelihood=lambda parameters: problem(parameters)).is_compiled

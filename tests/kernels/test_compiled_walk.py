@@ -12,7 +12,7 @@ from gumbelrace.kernels.compiled_walk import read_always
 from gumbelrace.models import logistic
 
 SIZE, D = 3000, 3
-SOLVERS = [gr.Exact(), gr.Race(first=8), gr.Race(gr.Normal(), variance=gr.Marginal()), gr.Betting(0.1)]
+METHODS = [gr.Exact(), gr.Race(first=8), gr.Race(gr.Normal(), variance=gr.Marginal()), gr.Betting(0.1)]
 
 
 @numba.njit
@@ -48,22 +48,22 @@ def target(problem, control, outliers=0.0):
     )
 
 
-def kernels(problem, solver, control, outliers=0.0):
+def kernels(problem, method, control, outliers=0.0):
     """The same kernel, compiled and in Python."""
     likelihood, walk = target(problem, control, outliers), gr.RandomWalk(0.9 * problem[3])
-    return [gr.Metropolis(likelihood, walk, prior, solver) for prior in (log_prior, python_prior)]
+    return [gr.Metropolis(likelihood, walk, prior, method) for prior in (log_prior, python_prior)]
 
 
 def chain(kernel, start, steps, seed=1):
     return gr.run(kernel, gr.Position(start), steps, np.random.default_rng(seed), progress=False)
 
 
-@pytest.mark.parametrize("solver", SOLVERS, ids=str)
+@pytest.mark.parametrize("method", METHODS, ids=str)
 @pytest.mark.parametrize(("control", "outliers"), [(0, 0.0), (1, 0.0), (2, 0.0), (2, 0.02)])
-def test_the_same_chain_as_in_python(problem, solver, control, outliers):
-    if control == 1 and solver.needs_range:
+def test_the_same_chain_as_in_python(problem, method, control, outliers):
+    if control == 1 and method.needs_range:
         pytest.skip("no remainder is given at first order")
-    compiled, plain = kernels(problem, solver, control, outliers)
+    compiled, plain = kernels(problem, method, control, outliers)
     assert compiled.is_compiled
     assert not plain.is_compiled
     ours, theirs = chain(compiled, problem[2], 60), chain(plain, problem[2], 60)
@@ -215,7 +215,7 @@ def test_audit_checks_decisions_in_python(problem):
     assert (errors, decisions) == (0, 1)
 
 
-def test_other_proposals_and_solvers_run_in_python(problem):
+def test_other_proposals_and_methods_run_in_python(problem):
     likelihood = target(problem, 2)
     assert not gr.Metropolis(likelihood, gr.LogWalk(0.1), log_prior, gr.Race()).is_compiled
     assert not gr.Metropolis(likelihood, gr.RandomWalk(0.1), log_prior, gr.LilUCB()).is_compiled

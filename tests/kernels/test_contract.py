@@ -66,22 +66,22 @@ def test_tuning_fields_are_fields(case):
     assert kernel.tuning < set(state._fields)
 
 
-def test_audit_finds_nothing_wrong_with_an_exact_solver(case):
+def test_audit_finds_nothing_wrong_with_an_exact_method(case):
     kernel, state = case
-    report = run((kernel.with_solver(gr.Exact()), state), 2).audit(share=1.0, rng=np.random.default_rng(2))
+    report = run((kernel.with_method(gr.Exact()), state), 2).audit(share=1.0, rng=np.random.default_rng(2))
     assert report.errors == 0
     assert report.draws > 0
 
 
 @pytest.mark.parametrize("name", ["Metropolis", "Langevin"])
-def test_solver_changes_the_reading_and_not_the_proposal(name):
-    """Of kernels that decide once a step: with no errors, any solver gives the same step."""
+def test_method_changes_the_reading_and_not_the_proposal(name):
+    """Of kernels that decide once a step: with no errors, any method gives the same step."""
     kernel, state = KERNELS[name]
-    solvers = gr.Exact(), gr.Betting(delta=1e-9)
-    exact, careful = (kernel.with_solver(s).step(np.random.default_rng(3), state)[0] for s in solvers)
+    methods = gr.Exact(), gr.Betting(delta=1e-9)
+    exact, careful = (kernel.with_method(s).step(np.random.default_rng(3), state)[0] for s in methods)
     np.testing.assert_array_equal(exact.position, careful.position)
 
 
 def test_kernel_is_frozen(case):
     with pytest.raises(AttributeError):
-        case[0].solver = gr.Exact()
+        case[0].method = gr.Exact()

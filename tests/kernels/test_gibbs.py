@@ -40,7 +40,7 @@ class Model:
 
 
 def kernel_of(model, **options):
-    return gr.Gibbs(options.pop("conditional", model.conditional), 3, **{"solver": gr.Exact(), **options})
+    return gr.Gibbs(options.pop("conditional", model.conditional), 3, **{"method": gr.Exact(), **options})
 
 
 def p_of(model):
@@ -82,28 +82,28 @@ def test_wrong_kernels_are_noticed(change):
     assert invariance(kernel, p_of(model), np.random.default_rng(0)) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("solver", [gr.Race(gr.Normal(), delta=1e-3), gr.Betting(delta=1e-3)])
-def test_raced_draws_stay_within_delta(solver):
+@pytest.mark.parametrize("method", [gr.Race(gr.Normal(), delta=1e-3), gr.Betting(delta=1e-3)])
+def test_raced_draws_stay_within_delta(method):
     """6 draws of δ = 0.001 move the law by at most 0.006 (Race: if means are normal)."""
     model = Model(300, seed=2)
-    kernel = kernel_of(model, solver=solver)
+    kernel = kernel_of(model, method=method)
     assert invariance(kernel, p_of(model), np.random.default_rng(2), slack=6e-3) > FALSE_ALARM
 
 
-def arrivals(solver, annealing, sweeps):
+def arrivals(method, annealing, sweeps):
     """From how many of the 24 states the best is found: it has worse ones around it."""
     model = Model(60, seed=3)
     model.prior[2, 0, 1] += 5.0
-    kernel = kernel_of(model, annealing=annealing, scan=gr.Shuffled(), solver=solver)
+    kernel = kernel_of(model, annealing=annealing, scan=gr.Shuffled(), method=method)
     rng, best = np.random.default_rng(3), ALL[int(np.argmax(model.log_p))]
     ends = [after(kernel, gr.Labels(np.array(start)), sweeps, rng) for start in ALL]
     assert {end.sweep for end in ends} == {sweeps}
     return sum(tuple(end.labels) == best for end in ends)
 
 
-@pytest.mark.parametrize("solver", [gr.Exact(), gr.Betting(delta=1e-3)])
-def test_annealing_finds_the_best_state(solver):
-    assert arrivals(solver, gr.Geometric(start=1.5, ratio=0.95, zero_after=60), 62) >= 20
+@pytest.mark.parametrize("method", [gr.Exact(), gr.Betting(delta=1e-3)])
+def test_annealing_finds_the_best_state(method):
+    assert arrivals(method, gr.Geometric(start=1.5, ratio=0.95, zero_after=60), 62) >= 20
 
 
 def test_greed_does_not_find_it():
@@ -124,13 +124,13 @@ def test_temperature_zero_takes_the_best_and_draws_no_noise():
 def test_impossible_states_are_never_drawn():
     model = Model(50, seed=5)
     model.prior[0] = -np.inf
-    kernel = kernel_of(model, solver=gr.Betting())
+    kernel = kernel_of(model, method=gr.Betting())
     states = [state for state, _ in chain(kernel, gr.Labels(np.ones(3, int)), 50, seed=5)]
     assert all(state.labels[0] > 0 for state in states)
 
 
 def test_equal_seeds_give_equal_chains_and_no_state_changes():
-    kernel = kernel_of(Model(100, seed=6), scan=gr.RandomScan(), solver=gr.Betting())
+    kernel = kernel_of(Model(100, seed=6), scan=gr.RandomScan(), method=gr.Betting())
     start = gr.Labels(np.zeros(3, int))
     start.labels.setflags(write=False)
     first, second = (chain(kernel, start, 10, seed=6) for _ in range(2))
@@ -149,7 +149,7 @@ def test_info_counts_reads_and_changes():
 
 
 def test_audit_counts_every_draw_of_the_sweep():
-    kernel = kernel_of(Model(100, seed=8), solver=gr.Betting())
+    kernel = kernel_of(Model(100, seed=8), method=gr.Betting())
     errors, decisions, *_ = kernel.audit(np.random.default_rng(8), gr.Labels(np.zeros(3, int)))
     assert (errors, decisions) == (0, 3)
 

@@ -24,7 +24,7 @@ from gumbelrace.verdict import clopper_pearson
 
 Floats = NDArray[np.float64]
 ALARM = 1e-4
-SOLVERS = [gr.Exact(), gr.Betting(), gr.Race(gr.Normal()), gr.Race(gr.Serfling())]
+METHODS = [gr.Exact(), gr.Betting(), gr.Race(gr.Normal()), gr.Race(gr.Serfling())]
 
 
 @numba.njit
@@ -93,7 +93,7 @@ def p_value(draws: NDArray[np.int32], labels: int, log_probability: Floats) -> f
     return float(stats.chisquare(observed, expected).pvalue)
 
 
-def ising_p_value(solver, scan=None, potential=None, count: int = 4000) -> float:
+def ising_p_value(method, scan=None, potential=None, count: int = 4000) -> float:
     weights = random_weights(6, 0.5, seed=1)
     fields = np.random.default_rng(2).normal(0.0, 0.5, (6, 2))
     kernel = gr.GraphGibbs(
@@ -101,7 +101,7 @@ def ising_p_value(solver, scan=None, potential=None, count: int = 4000) -> float
         2,
         potential or gr.Ising(),
         unary=np.tile(fields, (count, 1)),
-        solver=solver,
+        method=method,
         scan=scan or gr.Systematic(),
     )
     state = advanced(kernel, 40, np.random.default_rng(3))
@@ -110,9 +110,9 @@ def ising_p_value(solver, scan=None, potential=None, count: int = 4000) -> float
 
 
 @pytest.mark.parametrize("scan", [gr.Systematic(), gr.RandomScan()])
-@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
-def test_ising_spins_have_the_right_law(solver, scan) -> None:
-    assert ising_p_value(solver, scan) > ALARM
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_ising_spins_have_the_right_law(method, scan) -> None:
+    assert ising_p_value(method, scan) > ALARM
 
 
 def test_a_wrong_sign_is_noticed() -> None:
@@ -123,10 +123,10 @@ def test_a_wrong_sign_is_noticed() -> None:
     assert ising_p_value(gr.Betting(), potential=gr.Pairwise(wrong, 1.0)) < 1e-12
 
 
-@pytest.mark.parametrize("solver", SOLVERS[:3], ids=repr)
-def test_potts_labels_have_the_right_law(solver) -> None:
+@pytest.mark.parametrize("method", METHODS[:3], ids=repr)
+def test_potts_labels_have_the_right_law(method) -> None:
     weights = random_weights(4, 1.0, seed=4)
-    kernel = gr.GraphGibbs(copies(weights, 4000), 3, gr.Potts(), solver=solver)
+    kernel = gr.GraphGibbs(copies(weights, 4000), 3, gr.Potts(), method=method)
     state = advanced(kernel, 40, np.random.default_rng(5))
     exact = log_p(weights, 3, lambda a, b, w: w * (a == b), np.zeros((4, 3)))
     assert p_value(state.labels.reshape(-1, 4), 3, exact) > ALARM
@@ -136,7 +136,7 @@ def test_potts_labels_have_the_right_law(solver) -> None:
 def test_a_potential_of_the_users(potential) -> None:
     weights = random_weights(4, 1.0, seed=6)
     kernel = gr.GraphGibbs(copies(weights, 4000), 3, potential)
-    assert isinstance(kernel.solver, gr.Race if potential is clock else gr.Betting)
+    assert isinstance(kernel.method, gr.Race if potential is clock else gr.Betting)
     state = advanced(kernel, 40, np.random.default_rng(7))
     exact = log_p(weights, 3, clock.py_func, np.zeros((4, 3)))
     assert p_value(state.labels.reshape(-1, 4), 3, exact) > ALARM
@@ -175,11 +175,11 @@ def curie_weiss(n: int, beta: float, count: int = 1) -> scipy.sparse.csr_array:
     return copies(beta / n * (np.ones((n, n)) - np.eye(n)), count)
 
 
-@pytest.mark.parametrize("solver", [gr.Betting(0.01), gr.Race(gr.Normal(), 0.01)], ids=repr)
-def test_races_on_equal_weights_keep_the_law(solver) -> None:
+@pytest.mark.parametrize("method", [gr.Betting(0.01), gr.Race(gr.Normal(), 0.01)], ids=repr)
+def test_races_on_equal_weights_keep_the_law(method) -> None:
     """The number of spins up has a known law; a z-test of its first two moments over 20 copies."""
     n, beta, count, sweeps = 200, 0.5, 20, 150
-    kernel = gr.GraphGibbs(curie_weiss(n, beta, count), 2, gr.Ising(), solver=solver)
+    kernel = gr.GraphGibbs(curie_weiss(n, beta, count), 2, gr.Ising(), method=method)
     assert not kernel._layout.heads.any()
     k = np.arange(n + 1)
     log_weight = -np.array([math.lgamma(i + 1) + math.lgamma(n - i + 1) for i in k])
@@ -201,8 +201,8 @@ def test_dense_potts_lattice_matches_exact_gibbs() -> None:
     """20x20, 10 labels, β = 4.6, γ = 1.5: energy and label counts of raced and exact chains."""
     weights = gaussian_lattice(20, 4.6, 1.5)
     kernel, means = gr.GraphGibbs(weights, 10, gr.Potts()), {}
-    for name, solver in (("raced", gr.Betting()), ("exact", gr.Exact())):
-        means[name] = np.array([chain_means(kernel.with_solver(solver), weights, s) for s in range(6)])
+    for name, method in (("raced", gr.Betting()), ("exact", gr.Exact())):
+        means[name] = np.array([chain_means(kernel.with_method(method), weights, s) for s in range(6)])
     shift = means["raced"][:, :2] - means["exact"][:, :2]
     # Six chains of each, other seeds: Welch's test of agreement and concentration.
     assert np.abs(shift).max() > 0.0
@@ -216,7 +216,7 @@ def test_dense_potts_lattice_matches_exact_gibbs() -> None:
 
 def chain_means(kernel: gr.GraphGibbs, weights, seed: int) -> Floats:
     """Mean energy of a chain, mean square of its label shares, and the shares."""
-    rng = np.random.default_rng([seed, isinstance(kernel.solver, gr.Exact)])
+    rng = np.random.default_rng([seed, isinstance(kernel.method, gr.Exact)])
     state, rows, columns = advanced(kernel, 40, rng), *weights.nonzero()
     sums = np.zeros(12)
     for _ in range(100):
@@ -258,9 +258,9 @@ def test_a_temperature_scales_all_factors() -> None:
     assert p_value(state.labels.reshape(-1, 4), 2, exact) > ALARM
 
 
-@pytest.mark.parametrize("solver", [gr.Betting(0.05), gr.Race(gr.Normal(), 0.05)], ids=repr)
+@pytest.mark.parametrize("method", [gr.Betting(0.05), gr.Race(gr.Normal(), 0.05)], ids=repr)
 @pytest.mark.parametrize("weights", ["equal", "normal", "two sizes"])
-def test_audit_keeps_the_promise(solver, weights: str) -> None:
+def test_audit_keeps_the_promise(method, weights: str) -> None:
     """P(error) <= δ in every sweep: fails only if the errors' Clopper-Pearson interval lies above δ."""
     n, rng = 600, np.random.default_rng(16)
     matrix = {
@@ -269,7 +269,7 @@ def test_audit_keeps_the_promise(solver, weights: str) -> None:
         "two sizes": np.where(random_weights(n, 1.0, 18) > 2.5, 0.2, 1.0 / n),
     }[weights]
     np.fill_diagonal(matrix, 0.0)
-    kernel = gr.GraphGibbs(matrix, 5, gr.Potts(), solver=solver)
+    kernel = gr.GraphGibbs(matrix, 5, gr.Potts(), method=method)
     state = advanced(kernel, 5, rng)
     wrong, decisions = np.sum([kernel.audit(rng, state)[:2] for _ in range(5)], axis=0)
     assert decisions == 5 * n
@@ -279,7 +279,7 @@ def test_audit_keeps_the_promise(solver, weights: str) -> None:
 
 
 def test_audit_of_exact_finds_nothing() -> None:
-    kernel = gr.GraphGibbs(curie_weiss(300, 2.0), 4, gr.Potts(), solver=gr.Exact())
+    kernel = gr.GraphGibbs(curie_weiss(300, 2.0), 4, gr.Potts(), method=gr.Exact())
     rng = np.random.default_rng(19)
     assert kernel.audit(rng, kernel.start(rng))[:2] == (0, 300)
 
@@ -298,7 +298,7 @@ def test_audit_counts_errors() -> None:
 
 
 def test_audit_does_not_change_the_draws() -> None:
-    kernel = gr.GraphGibbs(curie_weiss(300, 2.0), 4, gr.Potts(), solver=gr.Exact())
+    kernel = gr.GraphGibbs(curie_weiss(300, 2.0), 4, gr.Potts(), method=gr.Exact())
     state = kernel.start(np.random.default_rng(22))
     plain, _ = kernel._sweep(np.random.default_rng(23), state)
     audited, _ = kernel._sweep(np.random.default_rng(23), state, np.random.default_rng(24))
@@ -373,12 +373,12 @@ def test_dense_and_sparse_agree() -> None:
     assert np.array_equal(labels[0], labels[2])
 
 
-def test_another_solver_shares_the_layout() -> None:
+def test_another_method_shares_the_layout() -> None:
     kernel = gr.GraphGibbs(curie_weiss(50, 1.0), 3, gr.Potts())
-    other = kernel.with_solver(gr.Race())
+    other = kernel.with_method(gr.Race())
     assert other._layout is kernel._layout
-    assert isinstance(kernel.solver, gr.Betting)
-    assert isinstance(other.solver, gr.Race)
+    assert isinstance(kernel.method, gr.Betting)
+    assert isinstance(other.method, gr.Race)
 
 
 SQUARE = np.array([[0.0, 1.0], [1.0, 0.0]])
@@ -400,8 +400,8 @@ SQUARE = np.array([[0.0, 1.0], [1.0, 0.0]])
         ({"potential": lambda a, b, w: w}, errors.InvalidArgument, "njit"),
         ({"potential": gr.Pairwise(clock, lambda w: (w[:1], w))}, errors.ShapeMismatch, "bounds"),
         ({"potential": gr.Pairwise(clock, lambda w: (w, w - 1))}, errors.InvalidArgument, "bounds"),
-        ({"potential": clock, "solver": gr.Betting()}, errors.UnknownRange, "Pairwise"),
-        ({"solver": gr.LilUCB()}, errors.InvalidArgument, "solver"),
+        ({"potential": clock, "method": gr.Betting()}, errors.UnknownRange, "Pairwise"),
+        ({"method": gr.LilUCB()}, errors.InvalidArgument, "method"),
         ({"unary": np.zeros((3, 2))}, errors.ShapeMismatch, "unary"),
         ({"unary": np.full((2, 2), np.nan)}, errors.InvalidArgument, "NaN"),
         ({"unary": np.array([[0.0, 0.0], [-np.inf, -np.inf]])}, errors.InvalidArgument, "variable 1"),
@@ -487,7 +487,7 @@ def test_tails_of_many_sizes_have_rules() -> None:
     rng, n = np.random.default_rng(31), 320
     degree_like = np.triu(rng.random((n, n)) < np.linspace(0.05, 1.0, n), 1)
     weights = 0.002 * (degree_like + degree_like.T)
-    kernel = gr.GraphGibbs(weights, 3, clock, solver=gr.Race(first=4))
+    kernel = gr.GraphGibbs(weights, 3, clock, method=gr.Race(first=4))
     rules = kernel._rules[0]
     tails = np.diff(kernel._layout.starts) - kernel._layout.heads
     assert rules.sizes[-1] >= tails.max()
@@ -498,11 +498,11 @@ def test_tails_of_many_sizes_have_rules() -> None:
     assert clopper_pearson(int(wrong), 5 * n, 1 - 2 * ALARM)[0] <= 0.05
 
 
-@pytest.mark.parametrize("solver", [gr.Betting(0.05), gr.Race(gr.Normal(), 0.05)], ids=repr)
-def test_where_heads_decide_the_chain_is_that_of_exact_gibbs(solver: gr.Solver) -> None:
+@pytest.mark.parametrize("method", [gr.Betting(0.05), gr.Race(gr.Normal(), 0.05)], ids=repr)
+def test_where_heads_decide_the_chain_is_that_of_exact_gibbs(method: gr.Method) -> None:
     """On the 20 x 20 lattice nothing is left to chance but the noise, which is the same."""
-    raced = gr.GraphGibbs(gaussian_lattice(20, 4.6, 1.5), 10, gr.Potts(), solver=solver)
-    exact, rng = raced.with_solver(gr.Exact()), np.random.default_rng
+    raced = gr.GraphGibbs(gaussian_lattice(20, 4.6, 1.5), 10, gr.Potts(), method=method)
+    exact, rng = raced.with_method(gr.Exact()), np.random.default_rng
     ours = theirs = raced.start(rng(0))
     one, other = rng(1), rng(1)
     for _ in range(40):

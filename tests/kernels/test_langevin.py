@@ -12,7 +12,7 @@ from tests.kernels.laws import FALSE_ALARM, Cauchy, Line, chain, invariance
 
 import gumbelrace as gr
 from gumbelrace.errors import FactorFailed, InvalidArgument
-from gumbelrace.solvers.exact import Scan
+from gumbelrace.methods.exact import Scan
 
 START = gr.LangevinState(np.zeros(1))
 
@@ -25,12 +25,12 @@ def cauchy(size=150, cut=-0.1, **options):
         "prior_gradient": model.prior_gradient,
         "gradient": model.gradient,
     }
-    options = {"batch": size // 5, "scale": 0.15, "solver": gr.Exact(), **functions, **options}
+    options = {"batch": size // 5, "scale": 0.15, "method": gr.Exact(), **functions, **options}
     return gr.Langevin(model.likelihood, size=size, **options), model.target
 
 
 @dataclass(frozen=True)
-class Yes(gr.Solver):
+class Yes(gr.Method):
     """Always takes the second arm."""
 
     @property
@@ -63,7 +63,7 @@ def test_wrong_gradient_does_not_matter():
 
 def test_uncorrected_proposals_are_noticed():
     """Negative control: the same proposals, all accepted (the prior is not cut off)."""
-    kernel, target = cauchy(cut=-np.inf, solver=Yes())
+    kernel, target = cauchy(cut=-np.inf, method=Yes())
     assert law(kernel, target, 0) < FALSE_ALARM
 
 
@@ -76,10 +76,10 @@ def test_wrong_way_back_is_noticed():
     assert law(kernel, target, 0) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("solver", [gr.Race(gr.Normal(), delta=1e-3), gr.Betting(delta=1e-3)])
-def test_raced_decisions_stay_within_delta(solver):
+@pytest.mark.parametrize("method", [gr.Race(gr.Normal(), delta=1e-3), gr.Betting(delta=1e-3)])
+def test_raced_decisions_stay_within_delta(method):
     """2 decisions of δ = 0.001 move the law by at most 0.002 (Race: if means are normal)."""
-    kernel, target = cauchy(size=500, solver=solver)
+    kernel, target = cauchy(size=500, method=method)
     assert law(kernel, target, 1, slack=2e-3) > FALSE_ALARM
 
 
@@ -89,7 +89,7 @@ def test_two_dimensions(matrix):
     rng = np.random.default_rng(2)
     line = Line(60, rng)
     scale = line.root if matrix else [0.15, 0.1]
-    kernel = gr.Langevin(line.likelihood, line.gradient, size=60, batch=20, scale=scale, solver=gr.Exact())
+    kernel = gr.Langevin(line.likelihood, line.gradient, size=60, batch=20, scale=scale, method=gr.Exact())
     assert line.invariance(kernel, rng, 1000, gr.LangevinState) > FALSE_ALARM
 
 
@@ -130,7 +130,7 @@ def test_impossible_proposal_is_rejected_without_a_second_gradient():
 
 
 def test_equal_seeds_give_equal_chains_and_no_state_changes():
-    kernel, _ = cauchy(solver=gr.Betting(), warmup=5)
+    kernel, _ = cauchy(method=gr.Betting(), warmup=5)
     start = gr.LangevinState(np.zeros(1))
     start.position.setflags(write=False)
     first, second = (chain(kernel, start, 10, seed=7) for _ in range(2))
@@ -139,7 +139,7 @@ def test_equal_seeds_give_equal_chains_and_no_state_changes():
 
 
 def test_audit_checks_the_decision():
-    kernel, _ = cauchy(cut=-np.inf, solver=gr.Betting())
+    kernel, _ = cauchy(cut=-np.inf, method=gr.Betting())
     assert kernel.audit(np.random.default_rng(8), START)[:2] == (0, 1)
 
 

@@ -16,10 +16,10 @@ from gumbelrace.errors import InvalidArgument, InvalidGenerator, ShapeMismatch
 WALK = gr.RandomWalk(0.3)
 
 
-def cauchy(size=200, cut=-0.1, solver=None, **changes):
+def cauchy(size=200, cut=-0.1, method=None, **changes):
     """Give a kernel and its target: the location of Cauchy data, cut off near its middle."""
     model = Cauchy(size, seed=1, cut=cut)
-    kernel = gr.Metropolis(model.likelihood, WALK, model.log_prior, solver or gr.Exact())
+    kernel = gr.Metropolis(model.likelihood, WALK, model.log_prior, method or gr.Exact())
     return replace(kernel, **changes), model.target
 
 
@@ -48,16 +48,16 @@ def test_wrong_prior_is_noticed():
     assert invariance(kernel, target, np.random.default_rng(0)) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("solver", [gr.Race(gr.Normal(), delta=1e-3), gr.Betting(delta=1e-3)])
-def test_raced_decisions_stay_within_delta(solver):
+@pytest.mark.parametrize("method", [gr.Race(gr.Normal(), delta=1e-3), gr.Betting(delta=1e-3)])
+def test_raced_decisions_stay_within_delta(method):
     """3 decisions of δ = 0.001 move the law by at most 0.003 (Race: if means are normal)."""
-    kernel, target = cauchy(size=500, solver=solver)
+    kernel, target = cauchy(size=500, method=method)
     assert invariance(kernel, target, np.random.default_rng(1), slack=3e-3) > FALSE_ALARM
 
 
 def test_careless_race_is_noticed():
     """Negative control: decisions of δ = 0.8 after a first look at 2 rows."""
-    kernel, target = cauchy(size=500, solver=gr.Race(gr.Normal(), delta=0.8, first=2))
+    kernel, target = cauchy(size=500, method=gr.Race(gr.Normal(), delta=0.8, first=2))
     assert invariance(kernel, target, np.random.default_rng(1), slack=3e-3) < FALSE_ALARM
 
 
@@ -65,7 +65,7 @@ def test_careless_race_is_noticed():
 def test_log_ratio_makes_the_difference(walk):
     """A walk of logarithms is right with its log_ratio, and (negative control) wrong without."""
     model = Rate(12, seed=2)
-    kernel = gr.Metropolis(model.likelihood, walk, solver=gr.Exact())
+    kernel = gr.Metropolis(model.likelihood, walk, method=gr.Exact())
     found = invariance(kernel, model.target, np.random.default_rng(2), 2000, 4)
     assert (found > FALSE_ALARM) == isinstance(walk, gr.LogWalk)
 
@@ -81,7 +81,7 @@ def test_walk_has_the_scale_that_was_asked_for(scale):
 
 
 def test_equal_seeds_give_equal_chains_and_no_state_changes():
-    kernel, _ = cauchy(solver=gr.Betting())
+    kernel, _ = cauchy(method=gr.Betting())
     start = gr.Position(np.zeros(1))
     start.position.setflags(write=False)
     first, second = (chain(kernel, start, 20, seed=4) for _ in range(2))
@@ -104,7 +104,7 @@ def test_info_counts_what_was_read():
 
 def test_audit_counts_wrong_decisions():
     kernel, _ = cauchy(size=2000, cut=-np.inf, proposal=gr.RandomWalk(0.01))
-    careless = kernel.with_solver(gr.Race(gr.Normal(), delta=0.9, first=2))
+    careless = kernel.with_method(gr.Race(gr.Normal(), delta=0.9, first=2))
     rng, state = np.random.default_rng(7), gr.Position(np.zeros(1))
     assert [kernel.audit(rng, state)[:2] for _ in range(20)] == [(0, 1)] * 20
     assert sum(careless.audit(rng, state)[0] for _ in range(100)) > 10

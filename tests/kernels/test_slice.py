@@ -15,7 +15,7 @@ from gumbelrace.kernels import slice as slice_module
 def cauchy(size=150, cut=-0.1, **options):
     """Give a kernel and its target: the location of Cauchy data, cut off near its middle."""
     model = Cauchy(size, seed=1, cut=cut)
-    options = {"width": 0.1, "log_prior": model.log_prior, "solver": gr.Exact(), **options}
+    options = {"width": 0.1, "log_prior": model.log_prior, "method": gr.Exact(), **options}
     return gr.Slice(model.likelihood, **options), model.target
 
 
@@ -50,14 +50,14 @@ def test_one_sided_steps_are_noticed(monkeypatch):
 
 def test_skewed_target():
     model = Rate(6, seed=2)
-    kernel = gr.Slice(model.likelihood, 0.5, lambda x: 0.0 if x[0] > 0.0 else -np.inf, solver=gr.Exact())
+    kernel = gr.Slice(model.likelihood, 0.5, lambda x: 0.0 if x[0] > 0.0 else -np.inf, method=gr.Exact())
     assert invariance(kernel, model.target, np.random.default_rng(1), 500, 2) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("solver", [gr.Race(gr.Normal(), delta=5e-4), gr.Betting(delta=5e-4)])
-def test_raced_decisions_stay_within_delta(solver):
+@pytest.mark.parametrize("method", [gr.Race(gr.Normal(), delta=5e-4), gr.Betting(delta=5e-4)])
+def test_raced_decisions_stay_within_delta(method):
     """2 updates of some 6 decisions of δ = 0.0005: about 0.006 in all (Race: if means are normal)."""
-    kernel, target = cauchy(size=400, solver=solver)
+    kernel, target = cauchy(size=400, method=method)
     found = invariance(kernel, target, np.random.default_rng(2), 400, 2, slack=6e-3)
     assert found > FALSE_ALARM
 
@@ -68,14 +68,14 @@ def test_two_dimensions(directions, width):
     """Normal data of mean x0 + x1 z: the posterior is normal. Each margin of whitened ends is tested."""
     rng = np.random.default_rng(3)
     line = Line(60, rng)
-    kernel = gr.Slice(line.likelihood, width, directions=directions, solver=gr.Exact())
+    kernel = gr.Slice(line.likelihood, width, directions=directions, method=gr.Exact())
     assert line.invariance(kernel, rng, 250) > FALSE_ALARM
 
 
 def test_limit_on_steps_out_is_kept():
     """On a flat target every end is inside: a bracket has exactly 1 + max_steps_out widths."""
     kernel = gr.Slice(lambda points: gr.table(np.zeros((2, 2))), 1.0, max_steps_out=5)
-    decisions = slice_module.Decisions(kernel.solver, np.random.default_rng(4))
+    decisions = slice_module.Decisions(kernel.method, np.random.default_rng(4))
     line = slice_module._Line(kernel, decisions, np.zeros(1), np.ones(1), -1.0)
     for _ in range(50):
         left, right = line.step_out(decisions.rng)
@@ -84,7 +84,7 @@ def test_limit_on_steps_out_is_kept():
 
 
 def test_equal_seeds_give_equal_chains_and_no_state_changes():
-    kernel, _ = cauchy(solver=gr.Betting(), directions=gr.RandomDirection())
+    kernel, _ = cauchy(method=gr.Betting(), directions=gr.RandomDirection())
     start = gr.Position(np.zeros(1))
     start.position.setflags(write=False)
     first, second = (chain(kernel, start, 10, seed=5) for _ in range(2))
@@ -93,7 +93,7 @@ def test_equal_seeds_give_equal_chains_and_no_state_changes():
 
 
 def test_audit_checks_every_comparison():
-    kernel, _ = cauchy(solver=gr.Betting())
+    kernel, _ = cauchy(method=gr.Betting())
     errors, decisions, *_ = kernel.audit(np.random.default_rng(6), gr.Position(np.zeros(1)))
     assert errors == 0
     assert decisions > 1

@@ -1,10 +1,10 @@
-"""Widths of the bounds against the solvers' own rules, and B_Normal beside the printed table."""
+"""Widths of the bounds against the methods' own rules, and B_Normal beside the printed table."""
 
 import numpy as np
 import pytest
 
 import gumbelrace as gr
-from gumbelrace.bounds.lil import heuristic
+from gumbelrace.methods.lil import heuristic
 from gumbelrace.paper.bounds import (
     bound_curves,
     compared_levels,
@@ -26,7 +26,7 @@ def rewards():
 @pytest.fixture(scope="module")
 def curves(rewards):
     points = bound_curves(rewards, DELTA)
-    return {name: [p for p in points if p.solver == name] for name in {p.solver for p in points}}
+    return {name: [p for p in points if p.method == name] for name in {p.method for p in points}}
 
 
 def rule(bound, rewards):

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from tests.report.studies import DELTAS, DRAWS, SOLVERS, race, records, study
+from tests.report.studies import DELTAS, DRAWS, METHODS, race, records, study
 
 from gumbelrace.paper.bounds import level_figure
 from gumbelrace.paper.claims import claims_sentence, claims_table
@@ -28,8 +28,8 @@ def markers(svg):
     return len(re.findall(r"<use [^>]*stroke: var\(--series-\d\)", svg))
 
 
-def one(solver="Betting", scale=0.1, delta=0.01, errors=3, **changes):
-    return Record(10, "normal", scale, solver, delta, DRAWS, errors, 0.5, 1e-4, 4e-4)._replace(**changes)
+def one(method="Betting", scale=0.1, delta=0.01, errors=3, **changes):
+    return Record(10, "normal", scale, method, delta, DRAWS, errors, 0.5, 1e-4, 4e-4)._replace(**changes)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_figures_show_their_own_records(figure):
     chosen = figure.chosen(records())
     assert len(chosen) == 4 * 3 * 3 * 5
     assert {record.arms for record in chosen} == {figure.arms}
-    assert {record.solver for record in chosen} == set(figure.solvers) <= set(SOLVERS)
+    assert {record.method for record in chosen} == set(figure.methods) <= set(METHODS)
     panels = figure_panels(figure, records()).panels
     in_one_panel = 4 * 3 * 5
     assert [markers(panel.svg) for panel in panels[3:]] == [in_one_panel] * 3
@@ -117,11 +117,11 @@ def test_descriptions_tell_the_numbers():
     assert "Betting 50% to 50%; Racing-EBS 90% to 90%." in read_panel(some, 0.1).svg
 
 
-def test_solvers_keep_their_colour():
+def test_methods_keep_their_colour():
     assert len({look.colour for look in LOOKS.values()}) == len(LOOKS)
     assert len({look.dashes for look in LOOKS.values()}) == len(LOOKS)
     assert look_of("Racing-EBS, marginal") == look_of("Racing-EBS")
-    assert {look_of(solver).label for solver in SOLVERS} == {look.label for look in LOOKS.values()}
+    assert {look_of(method).label for method in METHODS} == {look.label for look in LOOKS.values()}
 
 
 def test_key_table_is_of_one_problem_and_delta():
@@ -129,9 +129,9 @@ def test_key_table_is_of_one_problem_and_delta():
     assert {record.problem for record in chosen} == {Problem(10, "normal", 1e-4)}
     assert {record.delta for record in chosen} == {0.01}
     table = key_table(chosen)
-    assert [row[0] for row in table.rows] == ["exact scan", *SOLVERS]
+    assert [row[0] for row in table.rows] == ["exact scan", *METHODS]
     assert table.rows[0][-2:] == ["400", "1.0×"]
-    normal = next(record for record in chosen if record.solver == "Racing-Normal")
+    normal = next(record for record in chosen if record.method == "Racing-Normal")
     assert table.rows[4][2:5] == ["70 of 10,000", "0.007", "0.0055 to 0.0088"]
     assert normal.interval == pytest.approx((0.0055, 0.0088), abs=5e-5)
 
@@ -140,14 +140,14 @@ def test_key_sentence_names_the_fastest():
     some = [one(seconds=1e-4), one("Racing-Normal", seconds=2e-4, read=0.2)]
     assert key_sentence(some) == (
         "Betting is the fastest: 4.0× as fast as an exact scan; Racing-Normal reads least, 20% of the "
-        "rewards. No solver erred more often than δ = 0.01 allows."
+        "rewards. No method erred more often than δ = 0.01 allows."
     )
     assert "it reads 50% of the rewards, the least of all" in key_sentence(some[:1])
 
 
 def test_key_sentence_admits_what_is_bad():
     text = key_sentence([one(seconds=1.0), one("Racing-Normal", seconds=1.0, errors=500)])
-    assert "No solver is faster than an exact scan here" in text
+    assert "No method is faster than an exact scan here" in text
     assert "More errors than δ = 0.01 allows were made by Racing-Normal." in text
 
 

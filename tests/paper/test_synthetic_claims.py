@@ -11,7 +11,7 @@ DRAWS = 10_000
 
 
 def record(point, errors=0, read=0.5):
-    return Record(*point.problem, point.solver, point.delta, DRAWS, errors, read, 1e-3, 1e-3)
+    return Record(*point.problem, point.method, point.delta, DRAWS, errors, read, 1e-3, 1e-3)
 
 
 def fill(errors=lambda point: 0, read=lambda point: 0.5):
@@ -23,22 +23,22 @@ READ |= {"Racing-Normal, marginal": 0.12, "Betting": 0.08}
 
 
 def as_in_the_paper(point):
-    if (point.problem.scale, point.problem.shape, point.solver) == (1e-5, "uniform", "lil'UCB"):
+    if (point.problem.scale, point.problem.shape, point.method) == (1e-5, "uniform", "lil'UCB"):
         return 0.01
     tail = {"uniform": 0.5, "normal": 1.0, "lognormal": 1.5}[point.problem.shape]
-    return READ[point.solver] * (tail if point.solver.startswith(("lil", "Racing-EBS")) else 1.0)
+    return READ[point.method] * (tail if point.method.startswith(("lil", "Racing-EBS")) else 1.0)
 
 
 def errors_as_in_the_paper(point):
-    lil = point.solver == "lil'UCB" and point.problem == (100, "uniform", 1e-4)
-    sharp = point.solver == "Racing-Normal" and point.problem.scale == 0.1
+    lil = point.method == "lil'UCB" and point.problem == (100, "uniform", 1e-4)
+    sharp = point.method == "Racing-Normal" and point.problem.scale == 0.1
     return int(DRAWS * point.delta * (2.0 if lil else 0.9 if sharp else 0.0))
 
 
 def hurt(normal, betting):
     cases = ("skewed difference", "one outlier")
     both = (("Racing-Normal", normal), ("Betting", betting))
-    return [Broken(case, solver, 0.1, 1000, errors, 0.5) for case in cases for solver, errors in both]
+    return [Broken(case, method, 0.1, 1000, errors, 0.5) for case in cases for method, errors in both]
 
 
 def test_all_hold_on_records_like_the_papers():
@@ -51,17 +51,17 @@ def test_all_hold_on_records_like_the_papers():
     [
         (claims.normal_keeps_its_promise, lambda p: int(2 * DRAWS * p.delta), as_in_the_paper),
         (claims.normal_reads_least, lambda p: 0, lambda p: 1 - as_in_the_paper(p)),
-        (claims.lil_reads_least_in_the_exception, lambda p: 0, lambda p: READ[p.solver]),
+        (claims.lil_reads_least_in_the_exception, lambda p: 0, lambda p: READ[p.method]),
         (claims.lil_exceeds, lambda p: 0, as_in_the_paper),
         (claims.only_normal_is_sharp, lambda p: 0, as_in_the_paper),
-        (claims.uniform_suits_the_bounded, lambda p: 0, lambda p: READ[p.solver]),
-        (claims.marginal_is_conservative, lambda p: 0, lambda p: 1 - READ[p.solver]),
+        (claims.uniform_suits_the_bounded, lambda p: 0, lambda p: READ[p.method]),
+        (claims.marginal_is_conservative, lambda p: 0, lambda p: 1 - READ[p.method]),
         (
             claims.normal_is_the_same_for_all_shapes,
             lambda p: 0,
             lambda p: 0.1 if p.problem.shape == "normal" else 0.2,
         ),
-        (claims.betting_against_normal, lambda p: 0, lambda p: 1 - READ[p.solver]),
+        (claims.betting_against_normal, lambda p: 0, lambda p: 1 - READ[p.method]),
     ],
 )
 def test_each_fails_on_other_records(check, errors, read):

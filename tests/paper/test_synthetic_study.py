@@ -7,7 +7,7 @@ import pytest
 from tests.common import totals
 
 from gumbelrace.applications.store import Store
-from gumbelrace.audit import audit
+from gumbelrace.auditing import audit
 from gumbelrace.paper import synthetic_problem as synthetic
 from gumbelrace.paper import synthetic_study as study
 from gumbelrace.paper.records import Problem
@@ -42,12 +42,12 @@ def whole(tmp_path_factory):
 
 def test_every_point_has_a_record(whole):
     assert len(whole) == 3 * 3 * 6 * 5
-    assert [(r.problem, r.solver, r.delta) for r in whole] == [tuple(point) for point in SMALL.points]
+    assert [(r.problem, r.method, r.delta) for r in whole] == [tuple(point) for point in SMALL.points]
     for record in whole:
         assert record.draws == SMALL.draws
         assert 0 <= record.errors <= record.draws
         assert 0.0 <= record.read <= 1.0
-        assert record.read > 0.0 or record.solver == "Betting"  # the range alone may decide
+        assert record.read > 0.0 or record.method == "Betting"  # the range alone may decide
         assert record.seconds > 0.0
         assert record.scan_seconds > 0.0
 
@@ -82,8 +82,8 @@ def test_errors_and_shares_agree_with_an_audit():
     point = Point(Problem(10, "normal", 0.1), "Racing-Normal", 0.1)
     problems = synthetic.Problems(settings.seed, settings.size)
     record = study.measured(point, problems, settings, threading.Event())
-    solver = synthetic.SOLVERS[point.solver](point.delta)
-    report = audit(problems(point.problem).population, solver, 2000, rng=np.random.default_rng(5))
+    method = synthetic.METHODS[point.method](point.delta)
+    report = audit(problems(point.problem).population, method, 2000, rng=np.random.default_rng(5))
     assert record.draws == 2000
     assert record.errors > 10
     assert abs(record.errors - report.errors) < 5 * np.sqrt(record.errors + report.errors)
@@ -103,9 +103,9 @@ def test_lil_ucb_ends_when_it_has_read_enough(monkeypatch):
     settings, problems = Settings(1000, 0, 2000), synthetic.Problems(0, 2000)
     slow, other = (
         study.measured(
-            Point(Problem(10, "normal", 1e-4), solver, 0.1), problems, settings, threading.Event()
+            Point(Problem(10, "normal", 1e-4), method, 0.1), problems, settings, threading.Event()
         )
-        for solver in ("lil'UCB", "Racing-Normal")
+        for method in ("lil'UCB", "Racing-Normal")
     )
     assert (slow.draws - study.SLOW_BATCH) * slow.read * 20_000 < 50_000 <= slow.draws * slow.read * 20_000
     assert other.draws == 1000
@@ -126,11 +126,11 @@ def test_a_race_on_the_table_goes_on_to_its_end():
     """A race on a library's table turns to a scan where this one reads on, and so looks less often."""
     drawn = synthetic.rewards(Problem(10, "normal", 0.1), 0, 20_000)
     printed = synthetic.PaperTable(drawn)
-    solver = synthetic.SOLVERS["Racing-Normal"](0.01)
+    method = synthetic.METHODS["Racing-Normal"](0.01)
     rng = np.random.default_rng(0)
     offsets = rng.gumbel(size=(20, 10))
     reshuffled = printed.reshuffled(rng)
     assert isinstance(reshuffled, synthetic.PaperTable)
-    looks = solver.best_each(reshuffled, offsets, rng).looks
-    scanned = solver.best_each(synthetic.Table(drawn), offsets, rng).looks
+    looks = method.best_each(reshuffled, offsets, rng).looks
+    scanned = method.best_each(synthetic.Table(drawn), offsets, rng).looks
     assert looks.mean() > scanned.mean() + 1

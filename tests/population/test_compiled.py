@@ -50,12 +50,12 @@ def test_exact_reads_every_reward_once(size):
 
 
 @pytest.mark.parametrize("size", [300, 20_001])
-@pytest.mark.parametrize("solver", QUICK, ids=repr)
-def test_evaluations_are_what_was_computed(solver, size):
+@pytest.mark.parametrize("method", QUICK, ids=repr)
+def test_evaluations_are_what_was_computed(method, size):
     population, count = ranged(seeded(2).normal(size=(size, 5), scale=3.0 / np.sqrt(size)))
     for seed in range(5):
         count[:] = 0
-        draws = gr.sample(population, size=1, solver=solver, rng=seeded(seed))
+        draws = gr.sample(population, size=1, method=method, rng=seeded(seed))
         assert count.sum() == draws.evaluations.sum()
         assert count.max() == 1
 
@@ -115,21 +115,21 @@ def test_bad_reward_is_named(size, bad):
 
 @pytest.mark.parametrize("size", [100, 20_001])
 @pytest.mark.parametrize("bad", [-0.5, 1.5, -np.inf])
-@pytest.mark.parametrize("solver", [gr.Exact(), gr.Betting(), gr.LilUCB()], ids=repr)
-def test_reward_out_of_range_is_named(solver, size, bad):
+@pytest.mark.parametrize("method", [gr.Exact(), gr.Betting(), gr.LilUCB()], ids=repr)
+def test_reward_out_of_range_is_named(method, size, bad):
     rewards = np.tile(seeded(8).uniform(size=(size, 1)), 3)  # tied: everything is read
     rewards[size // 2, 2] = bad
     with pytest.raises(RewardOutOfRange, match=f"row {size // 2}, arm 2 .*\\[0, 1\\]"):
-        solver.best(counted(rewards, (0.0, 1.0))[0], None, seeded())
+        method.best(counted(rewards, (0.0, 1.0))[0], None, seeded())
 
 
-@pytest.mark.parametrize("solver", QUICK, ids=repr)
-def test_factor_that_raises(solver, monkeypatch):
+@pytest.mark.parametrize("method", QUICK, ids=repr)
+def test_factor_that_raises(method, monkeypatch):
     told = []
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: told.append(str(unraisable.exc_value)))
     population = gr.compiled(failing, (7,), size=50, arms=3, reward_range=(0.0, 1.0))
     with pytest.raises(FactorFailed, match=r"row \d+, arm [012]"):
-        solver.best(population, [0.0, -5.0, -10.0], seeded())
+        method.best(population, [0.0, -5.0, -10.0], seeded())
     assert told == ["this row cannot be computed"]
 
 

@@ -53,14 +53,14 @@ def test_sums_of_small_populations(kind, size, arms, share, seed):
 
 @kinds
 @shares
-@pytest.mark.parametrize("solver", ONE_OF_EACH, ids=repr)
-def test_winners_are_those_of_the_rewards(kind, share, solver):
-    """Sums differ by thousands of standard deviations of what the residuals sum to: no solver errs."""
+@pytest.mark.parametrize("method", ONE_OF_EACH, ids=repr)
+def test_winners_are_those_of_the_rewards(kind, share, method):
+    """Sums differ by thousands of standard deviations of what the residuals sum to: no method errs."""
     case = Case(1000, 5, share, noise=1e-6)
     population = case.population(kind).minus(case.control())
     for seed in range(5):
         offset = seeded(seed).normal(size=5)
-        assert solver.best(population, offset, seeded(seed)).arm == np.argmax(case.sums + offset)
+        assert method.best(population, offset, seeded(seed)).arm == np.argmax(case.sums + offset)
 
 
 @pytest.mark.parametrize("kind", ["compiled", "factors"])
@@ -101,11 +101,11 @@ def test_rows_always_read_are_counted_once_for_all_orders(kind):
 
 
 @pytest.mark.parametrize("kind", ["compiled", "factors"])
-@pytest.mark.parametrize("solver", ONE_OF_EACH, ids=repr)
-def test_evaluations_are_what_was_computed(kind, solver):
+@pytest.mark.parametrize("method", ONE_OF_EACH, ids=repr)
+def test_evaluations_are_what_was_computed(kind, method):
     case = Case(2000, 4, 0.1, noise=0.1)
     population = case.population(kind).minus(case.control())
-    outcome = solver.best(population, None, seeded())
+    outcome = method.best(population, None, seeded())
     assert outcome.evaluations == case.count.sum()
     assert case.count.max() == 1
 
@@ -126,16 +126,16 @@ def improbable(errors, trials):
     return bdtrc(errors - 1, trials, 0.05) < FALSE_ALARM
 
 
-def errors_of(solver, population, sums, trials=1000):
+def errors_of(method, population, sums, trials=1000):
     """Count Gumbel draws that are not what the sums of the rewards themselves say."""
     offsets = seeded(5).gumbel(size=(trials, len(sums)))
-    found = solver.best_each(population, offsets, seeded(6)).arms
+    found = method.best_each(population, offsets, seeded(6)).arms
     return int(np.sum(found != (sums + offsets).argmax(axis=1)))
 
 
-@pytest.mark.parametrize("solver", [gr.Betting(delta=0.05), gr.Race(delta=0.05)], ids=repr)
+@pytest.mark.parametrize("method", [gr.Betting(delta=0.05), gr.Race(delta=0.05)], ids=repr)
 @shares
-def test_solvers_keep_their_promise_on_residuals(solver, share):
+def test_methods_keep_their_promise_on_residuals(method, share):
     """Claim: errors ≤ δ = 0.05 in 1,000 draws with sums of order 1, residuals that vary by 1 in all.
 
     Oracle: the sums of the rewards; and `audit`. Seeds 5, 6. False alarm: 1e-4. Rows are read one by one,
@@ -143,8 +143,8 @@ def test_solvers_keep_their_promise_on_residuals(solver, share):
     """
     case = Case(4000, 5, share, noise=np.sqrt(3.0 / 4000))
     population = case.population("compiled").minus(case.control())
-    assert not improbable(errors_of(solver, population, case.sums), 1000)
-    report = gr.audit(population, solver, rng=seeded(5))
+    assert not improbable(errors_of(method, population, case.sums), 1000)
+    report = gr.audit(population, method, rng=seeded(5))
     assert not improbable(report.errors, report.draws)
     assert 0.0 < report.fraction < 0.9
 

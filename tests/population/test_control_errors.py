@@ -23,14 +23,14 @@ from gumbelrace.population.control import Always
 
 
 @kinds
-@pytest.mark.parametrize("solver", ONE_OF_EACH, ids=repr)
-def test_minus_infinity_in_a_row_always_read_eliminates_the_arm(kind, solver):
+@pytest.mark.parametrize("method", ONE_OF_EACH, ids=repr)
+def test_minus_infinity_in_a_row_always_read_eliminates_the_arm(kind, method):
     case = Case(300, 3, 0.1)
     best = int(case.sums.argmax())
     case.rewards[case.always.rows[3], best] = -np.inf
     population = case.population(kind).minus(case.control())
     second = int(np.argmax(np.where(np.arange(3) == best, -np.inf, case.sums)))
-    assert solver.best(population, None, seeded()).arm == second
+    assert method.best(population, None, seeded()).arm == second
     assert np.isneginf(totals(population)[best])
 
 

@@ -41,15 +41,15 @@ def test_exact_reads_every_reward_once(size):
 
 
 @pytest.mark.parametrize("size", [300, 20_001])
-@pytest.mark.parametrize("solver", QUICK, ids=repr)
-def test_evaluations_are_what_was_asked_for(solver, size):
-    if solver == gr.LilUCB() and size > 300:
+@pytest.mark.parametrize("method", QUICK, ids=repr)
+def test_evaluations_are_what_was_asked_for(method, size):
+    if method == gr.LilUCB() and size > 300:
         pytest.skip("a call of Python for every reward")
     recorder = Recorder(seeded(2).normal(size=(size, 5), scale=3.0 / np.sqrt(size)))
     population = recorder.ranged()
     for seed in range(5):
         recorder.count[:] = 0
-        draws = gr.sample(population, size=1, solver=solver, rng=seeded(seed))
+        draws = gr.sample(population, size=1, method=method, rng=seeded(seed))
         assert recorder.count.sum() == draws.evaluations.sum()
         assert recorder.count.max() == 1
 
@@ -75,8 +75,8 @@ def test_what_the_function_does_to_its_arguments_does_not_matter():
         return values
 
     np.testing.assert_allclose(totals(gr.factors(careless, 300, 3)), rewards.sum(axis=0), atol=1e-9)
-    careful = gr.sample(Recorder(rewards).population(), size=20, solver=gr.Race(), rng=seeded())
-    drawn = gr.sample(gr.factors(careless, 300, 3), size=20, solver=gr.Race(), rng=seeded())
+    careful = gr.sample(Recorder(rewards).population(), size=20, method=gr.Race(), rng=seeded())
+    drawn = gr.sample(gr.factors(careless, 300, 3), size=20, method=gr.Race(), rng=seeded())
     np.testing.assert_array_equal(drawn.arms, careful.arms)
 
 
@@ -92,12 +92,12 @@ def test_bad_reward_is_named(size, bad):
 
 @pytest.mark.parametrize("size", [100, 20_001])
 @pytest.mark.parametrize("bad", [-0.5, 1.5, -np.inf])
-@pytest.mark.parametrize("solver", [gr.Exact(), gr.Betting()], ids=repr)
-def test_reward_out_of_range_is_named(solver, size, bad):
+@pytest.mark.parametrize("method", [gr.Exact(), gr.Betting()], ids=repr)
+def test_reward_out_of_range_is_named(method, size, bad):
     recorder = Recorder(np.tile(seeded(7).uniform(size=(size, 1)), 3))  # tied: everything is read
     recorder.rewards[size // 2, 2] = bad
     with pytest.raises(RewardOutOfRange, match=f"row {size // 2}, arm 2 .*\\[0, 1\\]"):
-        solver.best(recorder.population(reward_range=(0.0, 1.0)), None, seeded())
+        method.best(recorder.population(reward_range=(0.0, 1.0)), None, seeded())
 
 
 @pytest.mark.parametrize("count", [0, -1, 2.0, "3", None, True])

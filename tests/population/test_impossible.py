@@ -46,8 +46,8 @@ MAKERS = pytest.mark.parametrize("make", [factors, compiled, likelihood])
 CHEAP = gr.compiled(log_factor, (0.1 * REWARDS,), SIZE, 2)
 
 
-def impossible_draws(population, solver=RACE, count=500):
-    draws = gr.sample(population, np.log([0.2, 0.8]), count, solver, rng=seeded(2), check=False)
+def impossible_draws(population, method=RACE, count=500):
+    draws = gr.sample(population, np.log([0.2, 0.8]), count, method, rng=seeded(2), check=False)
     return int(np.sum(draws.arms == 1))
 
 
@@ -55,9 +55,9 @@ def impossible_draws(population, solver=RACE, count=500):
 def test_declared_rows_rule_an_arm_out(make):
     """Negative control: undeclared, the impossible arm is drawn, by a race that promises 0.001."""
     assert impossible_draws(make()) > 50
-    for solver in (RACE, gr.Exact(), gr.LilUCB()):
-        options = {} if not solver.needs_range else {"reward_range": (-1.0, 1.0)}
-        assert impossible_draws(make(impossible=HIDDEN[::-1], **options), solver, 50) == 0
+    for method in (RACE, gr.Exact(), gr.LilUCB()):
+        options = {} if not method.needs_range else {"reward_range": (-1.0, 1.0)}
+        assert impossible_draws(make(impossible=HIDDEN[::-1], **options), method, 50) == 0
 
 
 @MAKERS
@@ -68,9 +68,9 @@ def test_an_undeclared_row_is_named(make):
             impossible_draws(make(impossible=declared), gr.Exact(), 1)
 
 
-@pytest.mark.parametrize("solver", [RACE, gr.Betting(), gr.Race(gr.Serfling()), gr.LilUCB()], ids=repr)
-def test_a_range_down_to_minus_infinity_makes_every_row_count(solver):
-    assert impossible_draws(compiled(reward_range=(-np.inf, 1.0)), solver, 20) == 0
+@pytest.mark.parametrize("method", [RACE, gr.Betting(), gr.Race(gr.Serfling()), gr.LilUCB()], ids=repr)
+def test_a_range_down_to_minus_infinity_makes_every_row_count(method):
+    assert impossible_draws(compiled(reward_range=(-np.inf, 1.0)), method, 20) == 0
 
 
 def test_arms_with_rows_of_their_own_declare_by_their_range():
@@ -101,7 +101,7 @@ def test_declared_rows_keep_the_sums():
     rewards = seeded(3).normal(0.0, 0.01, (2000, 3))
     plain = gr.compiled(log_factor, (rewards,), 2000, 3)
     declared = gr.compiled(log_factor, (rewards,), 2000, 3, impossible=[3, 17, 1999])
-    draws = [gr.sample(p, size=50, solver=gr.Exact(), rng=seeded(4)) for p in (plain, declared)]
+    draws = [gr.sample(p, size=50, method=gr.Exact(), rng=seeded(4)) for p in (plain, declared)]
     assert (draws[0].arms == draws[1].arms).all()
     assert plain.rewards == declared.rewards
 
@@ -117,7 +117,7 @@ def test_a_control_variate_of_declared_rows():
     assert population.known.finite
     assert population.known.evaluations == 6 * 3
     draws = [
-        gr.sample(p, size=50, solver=gr.Exact(), rng=seeded(4)).arms
+        gr.sample(p, size=50, method=gr.Exact(), rng=seeded(4)).arms
         for p in (population, gr.table(rewards))
     ]
     assert (draws[0] == draws[1]).all()
@@ -151,7 +151,7 @@ def test_the_bounds_of_a_graph_declare():
     start = gr.Labels(np.arange(n, dtype=np.int32) % 2)
     same = {}
     for name, potential in (("declared", gr.Pairwise(forbidding, bounds)), ("bare", forbidding)):
-        kernel = gr.GraphGibbs(weights, 2, potential, solver=gr.Race(delta=0.001))
+        kernel = gr.GraphGibbs(weights, 2, potential, method=gr.Race(delta=0.001))
         labels = gr.run(kernel, start, 200, seeded(6), progress=False, check=0)["labels"]
         same[name] = int(np.sum(labels[..., 0] == labels[..., 1]))
     assert same["declared"] == 0 < same["bare"]
@@ -162,7 +162,7 @@ def test_gibbs_draws_nothing_that_a_declared_row_forbids():
     seen = {}
     for name, options in (("declared", {"impossible": HIDDEN}), ("undeclared", {})):
         population = compiled(**options)
-        kernel = gr.Gibbs(lambda labels, i, p=population: (p, np.log([0.2, 0.8])), 1, solver=RACE)
+        kernel = gr.Gibbs(lambda labels, i, p=population: (p, np.log([0.2, 0.8])), 1, method=RACE)
         trace = gr.run(kernel, gr.Labels(np.zeros(1, int)), 200, seeded(7), progress=False, check=0)
         seen[name] = int(trace["labels"].sum())
     assert seen["declared"] == 0 < seen["undeclared"]
@@ -231,4 +231,4 @@ def test_a_single_draw_is_not_checked_unless_asked():
     population = gr.table(seeded(3).normal(0.0, 0.01, (2000, 3)))
     assert gr.sample(population, rng=seeded()).checked is None
     assert gr.sample(population, rng=seeded(), check=True).checked.draws == 1
-    assert gr.sample(population, size=300, solver=gr.Exact(), rng=seeded()).checked is None
+    assert gr.sample(population, size=300, method=gr.Exact(), rng=seeded()).checked is None

@@ -59,37 +59,37 @@ def test_an_exact_scan_takes_no_look():
     assert gr.Exact().best(recorder([40, 30]).population(), None, seeded()).looks == 0
 
 
-@pytest.mark.parametrize("solver", ONE_OF_EACH, ids=repr)
-def test_evaluations_are_what_was_asked_for_without_replacement(solver):
+@pytest.mark.parametrize("method", ONE_OF_EACH, ids=repr)
+def test_evaluations_are_what_was_asked_for_without_replacement(method):
     arms = recorder([700, 40, 300, 0, 5000])
     population = arms.ranged()
     for seed in range(5):
         arms.count = [np.zeros(len(arm), int) for arm in arms.arms]
-        draw = gr.sample(population, size=1, solver=solver, rng=seeded(seed))
+        draw = gr.sample(population, size=1, method=method, rng=seeded(seed))
         assert draw.evaluations.sum() == arms.evaluations
         assert max(int(count.max(initial=0)) for count in arms.count) <= 1
         assert draw.fraction == arms.evaluations / population.rewards
 
 
-@pytest.mark.parametrize("solver", [gr.Betting(1e-9), gr.Race(gr.Serfling(), 1e-9)], ids=repr)
+@pytest.mark.parametrize("method", [gr.Betting(1e-9), gr.Race(gr.Serfling(), 1e-9)], ids=repr)
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=6), st.integers(0, 1000))
 @settings(max_examples=60, deadline=None, derandomize=True)
-def test_proved_solvers_find_the_best_sum(solver, sizes, seed):
+def test_proved_methods_find_the_best_sum(method, sizes, seed):
     """Of 120 races of a proved error of at most 1e-9, none errs (false alarms: 1e-7)."""
     arms = recorder(sizes, seed)
-    outcome = solver.best(arms.ranged(), None, seeded(seed))
+    outcome = method.best(arms.ranged(), None, seeded(seed))
     sums = np.array([arm.sum() for arm in arms.arms])
     assert sums[outcome.arm] >= sums.max() - 1e-9
     assert outcome.evaluations <= sum(sizes)
 
 
-@pytest.mark.parametrize("solver", ONE_OF_EACH, ids=repr)
-def test_a_large_arm_is_not_favoured(solver):
+@pytest.mark.parametrize("method", ONE_OF_EACH, ids=repr)
+def test_a_large_arm_is_not_favoured(method):
     """Arm 0 has the highest mean, arm 1 the highest sum, arm 2 the most rewards."""
     arms = Recorder([np.full(10, 5.0), np.full(1000, 0.1), np.full(3000, -0.1)])
     bounds = (np.array([4.9, 0.0, -0.2]), np.array([5.1, 0.2, 0.0]))
     assert gr.Exact().best(arms.population(), None, seeded()).arm == 1
-    assert solver.best(arms.population(bounds), None, seeded()).arm == 1
+    assert method.best(arms.population(bounds), None, seeded()).arm == 1
 
 
 def test_a_race_drops_arms_without_a_range():
@@ -103,9 +103,9 @@ def test_a_race_drops_arms_without_a_range():
 
 def test_arms_without_rewards_are_decided_by_the_prior():
     population = gr.independent(lambda index, arm: index * 0.0, [0, 0, 0], (0.0, 0.0))
-    for solver in ONE_OF_EACH:
-        assert solver.best(population, [0.0, 2.0, 1.0], seeded()).arm == 1
-    draws = gr.sample(population, size=3, solver=gr.Exact(), rng=seeded())
+    for method in ONE_OF_EACH:
+        assert method.best(population, [0.0, 2.0, 1.0], seeded()).arm == 1
+    draws = gr.sample(population, size=3, method=gr.Exact(), rng=seeded())
     assert (draws.fraction, draws.evaluations.sum()) == (0.0, 0)
     assert gr.audit(population, gr.Exact(), draws=3, rng=seeded()).fraction == 0.0
 
@@ -120,13 +120,13 @@ def test_error_names_the_row_of_the_arm():
         gr.Exact().best(arms.population((-20.0, 20.0)), None, seeded())
 
 
-@pytest.mark.parametrize("solver", ONE_OF_EACH, ids=repr)
-def test_minus_infinity_rules_an_arm_out(solver):
+@pytest.mark.parametrize("method", ONE_OF_EACH, ids=repr)
+def test_minus_infinity_rules_an_arm_out(method):
     arms = [np.full(50, -np.inf), seeded(2).uniform(size=30), np.full(40, -np.inf)]
     population = Recorder(arms).population((-np.inf, 1.0))
-    assert solver.best(population, None, seeded()).arm == 1
+    assert method.best(population, None, seeded()).arm == 1
     with pytest.raises(NoPossibleArm):
-        solver.best(population, [0.0, -np.inf, 0.0], seeded())
+        method.best(population, [0.0, -np.inf, 0.0], seeded())
 
 
 def test_arms_dropped_before_the_others_proved_impossible_come_back():
@@ -170,24 +170,24 @@ def test_function_must_be_callable():
         gr.independent([np.zeros(3)], [3])
 
 
-@pytest.mark.parametrize("solver", [gr.Race(gr.Serfling()), gr.Betting()], ids=repr)
-def test_arms_that_cannot_reach_the_leader_are_not_read(solver):
+@pytest.mark.parametrize("method", [gr.Race(gr.Serfling()), gr.Betting()], ids=repr)
+def test_arms_that_cannot_reach_the_leader_are_not_read(method):
     """One large arm, and small ones that a range of [-1, 1] keeps far below it."""
     rng = seeded(2)
     arms = [rng.uniform(-1, 1, 5) for _ in range(40)] + [rng.uniform(0.4, 0.6, 2000)]
     ranged, plain = Recorder(arms), Recorder(arms)
-    outcome = solver.best(ranged.population((-1.0, 1.0)), None, seeded(3))
+    outcome = method.best(ranged.population((-1.0, 1.0)), None, seeded(3))
     assert outcome.arm == 40
     assert outcome.evaluations == ranged.evaluations == ranged.count[40].sum()
-    if not solver.needs_range:
-        assert solver.best(plain.population(), None, seeded(3)).arm == 40
+    if not method.needs_range:
+        assert method.best(plain.population(), None, seeded(3)).arm == 40
         assert all(count.any() for count in plain.count)
 
 
-@pytest.mark.parametrize("solver", [gr.Race(), gr.Race(gr.Serfling()), gr.Betting()], ids=repr)
-def test_an_arm_that_can_reach_little_may_still_win(solver):
+@pytest.mark.parametrize("method", [gr.Race(), gr.Race(gr.Serfling()), gr.Betting()], ids=repr)
+def test_an_arm_that_can_reach_little_may_still_win(method):
     arms = [np.full(50, 0.9), np.full(2000, -0.5), np.full(1000, -0.1), np.full(30, 0.2)]
     for offset in (0.0, 20.0):
         log_prior = np.array([0.0, 0.0, 0.0, 2 * offset])
-        outcome = solver.best(Recorder(arms).population((-1.0, 1.0)), log_prior, seeded(4))
+        outcome = method.best(Recorder(arms).population((-1.0, 1.0)), log_prior, seeded(4))
         assert outcome.arm == (0 if offset == 0.0 else 3)

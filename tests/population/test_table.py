@@ -28,7 +28,7 @@ def mapped(path, rewards, mode="r"):
 
 
 def assert_reads(population, rewards):
-    """Check size, arms, exact range, sums, and that the exact solver counts every reward once."""
+    """Check size, arms, exact range, sums, and that the exact method counts every reward once."""
     size, arms = np.shape(rewards)
     exact = np.asarray(rewards, np.float64)
     assert (population.size, population.arms, population.rewards) == (size, arms, size * arms)
@@ -117,7 +117,7 @@ def test_reshuffling_changes_what_a_draw_reads():
     rewards = seeded(6).normal(size=(20_000, 3), scale=0.02)
     population = gr.table(rewards)
     draws = [
-        gr.sample(p, size=50, solver=gr.Race(), rng=seeded())
+        gr.sample(p, size=50, method=gr.Race(), rng=seeded())
         for p in (population, gr.table(rewards), population.reshuffled(seeded(7)))
     ]
     np.testing.assert_array_equal(draws[0].evaluations, draws[1].evaluations)
@@ -131,13 +131,13 @@ def test_a_memory_map_is_never_written(tmp_path, mode, shuffled):
     rewards = seeded(8).uniform(size=(20_001, 3))
     population = gr.table(mapped(path, rewards, mode), shuffled=shuffled)
     before = hashlib.sha256(path.read_bytes()).digest()
-    for solver in [gr.Exact(), gr.Race(), gr.Race(gr.Serfling()), gr.Betting(), gr.LilUCB()]:
-        gr.sample(population, size=3, solver=solver, rng=seeded())
+    for method in [gr.Exact(), gr.Race(), gr.Race(gr.Serfling()), gr.Betting(), gr.LilUCB()]:
+        gr.sample(population, size=3, method=method, rng=seeded())
     assert hashlib.sha256(path.read_bytes()).digest() == before
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_range_of_a_memory_map_is_taken_when_a_solver_needs_it(tmp_path, shuffled):
+def test_range_of_a_memory_map_is_taken_when_a_method_needs_it(tmp_path, shuffled):
     """A pass over the file would stumble over the one reward of +inf, which the races do not read."""
     rewards = seeded(9).uniform(size=(50_000, 2)) + np.array([0.0, 3.0])
     rewards[777, 1] = np.inf
@@ -145,9 +145,9 @@ def test_range_of_a_memory_map_is_taken_when_a_solver_needs_it(tmp_path, shuffle
     population = gr.table(file, shuffled=shuffled)
     assert population.knows_range
     assert gr.Race().best(population, None, seeded(1)).evaluations <= 200
-    for solver in [gr.Betting(), gr.Race(gr.Serfling()), gr.LilUCB()]:
+    for method in [gr.Betting(), gr.Race(gr.Serfling()), gr.LilUCB()]:
         with pytest.raises(InvalidReward, match="row 777, arm 1 "):
-            solver.best(population, None, seeded(1))
+            method.best(population, None, seeded(1))
     told = gr.table(file, shuffled=shuffled, reward_range=(0.0, 4.0))
     assert gr.Betting().best(told, None, seeded(1)).evaluations <= 200
 
@@ -256,9 +256,9 @@ def test_integers_that_would_be_rounded_are_refused(tmp_path, dtype, number):
     with pytest.raises(InvalidArgument, match="rounded"):
         gr.table(rewards)
     file = mapped(tmp_path / "large.npy", rewards)
-    for solver in [gr.Exact(), gr.Race(), gr.Betting()]:
+    for method in [gr.Exact(), gr.Race(), gr.Betting()]:
         with pytest.raises(InvalidArgument, match="rounded"):
-            solver.best(gr.table(file), None, seeded())
+            method.best(gr.table(file), None, seeded())
     with pytest.raises(InvalidArgument, match="rounded"):
         gr.table(file, reward_range=(0.0, 2.0**60))
 

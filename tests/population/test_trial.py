@@ -9,7 +9,7 @@ import pytest
 from tests.common import seeded, totals
 
 import gumbelrace as gr
-from gumbelrace import jit
+from gumbelrace.core import jit
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 
 here = sys.modules[__name__]

@@ -3,6 +3,7 @@
 from itertools import product
 
 from gumbelrace.applications.demo import Row, Standing, WatchedRace
+from gumbelrace.methods.base import Outcome, Promise
 from gumbelrace.paper.records import (
     BoundPoint,
     Broken,
@@ -12,12 +13,11 @@ from gumbelrace.paper.records import (
     Record,
     SyntheticStudy,
 )
-from gumbelrace.solvers.base import Outcome, Promise
 
 DELTAS = (0.001, 0.003, 0.01, 0.03, 0.1)
 SHAPES = ("normal", "uniform", "lognormal")
 SCALES = (0.1, 1e-4, 1e-5)
-SOLVERS = (
+METHODS = (
     "lil'UCB",
     "Racing-EBS",
     "Racing-EBS, marginal",
@@ -28,16 +28,16 @@ SOLVERS = (
 DRAWS = 10_000
 
 
-def record(arms, shape, scale, solver, delta):
+def record(arms, shape, scale, method, delta):
     """Make up a record: only Racing-Normal and Betting err, and what is read falls with σ and δ."""
-    errors = {"Racing-Normal": 0.7, "Betting": 0.1}.get(solver, 0.0) * delta * DRAWS
-    read = min(1.0, 30 * scale**0.5 * (0.1 + SOLVERS.index(solver)) / 5 * delta**-0.05)
+    errors = {"Racing-Normal": 0.7, "Betting": 0.1}.get(method, 0.0) * delta * DRAWS
+    read = min(1.0, 30 * scale**0.5 * (0.1 + METHODS.index(method)) / 5 * delta**-0.05)
     seconds = 1e-6 * (2 + 1000 * read)
-    return Record(arms, shape, scale, solver, delta, DRAWS, round(errors), read, seconds, 4e-4)
+    return Record(arms, shape, scale, method, delta, DRAWS, round(errors), read, seconds, 4e-4)
 
 
 def records():
-    return [record(*setting) for setting in product((2, 10, 100), SHAPES, SCALES, SOLVERS, DELTAS)]
+    return [record(*setting) for setting in product((2, 10, 100), SHAPES, SCALES, METHODS, DELTAS)]
 
 
 def race():
@@ -54,14 +54,14 @@ def race():
 
 def study():
     broken = [
-        Broken(case, solver, delta, DRAWS, errors, 0.1)
+        Broken(case, method, delta, DRAWS, errors, 0.1)
         for case in ("skewed difference", "one outlier")
-        for solver, errors in (("Racing-Normal", 4000), ("Betting", 0))
+        for method, errors in (("Racing-Normal", 4000), ("Betting", 0))
         for delta in DELTAS
     ]
     bounds = [
-        BoundPoint(solver, rows, 3 / rows**0.5)
-        for solver in ("lil'UCB", "Racing-EBS", "Racing-Normal", "Betting")
+        BoundPoint(method, rows, 3 / rows**0.5)
+        for method in ("lil'UCB", "Racing-EBS", "Racing-Normal", "Betting")
         for rows in (10, 100, 1000, 10_000)
     ]
     levels = [
@@ -83,7 +83,7 @@ def study():
         bounds=bounds,
         levels=levels,
         race=race(),
-        files=[DataFile("records & more.csv", "a line for each `solver`")],
+        files=[DataFile("records & more.csv", "a line for each `method`")],
     )
 
 

@@ -56,7 +56,7 @@ schemes = pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"]
 
 @schemes
 @pytest.mark.parametrize("sight", SIGHTS)
-def test_solvers_can_be_told_apart(scheme, sight):
+def test_methods_can_be_told_apart(scheme, sight):
     assert closest([scheme[name] for name in SERIES], sight) >= 0.09
 
 

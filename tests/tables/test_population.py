@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.tables.cases import in_files
 
-from gumbelrace.shuffle import Rows
+from gumbelrace.core.shuffle import Rows
 from gumbelrace.tables.numbers import allowed
 from gumbelrace.tables.population import (
     FEWEST_RUNS,

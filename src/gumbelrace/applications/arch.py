@@ -22,6 +22,9 @@ from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
 from gumbelrace.kernels.metropolis import Metropolis
 from gumbelrace.kernels.proposals import Autoregressive
 from gumbelrace.kernels.pseudopriors import NormalPseudoprior
+from gumbelrace.methods.base import Method
+from gumbelrace.methods.exact import Exact
+from gumbelrace.methods.race import Race
 from gumbelrace.models.arch.build import expand
 from gumbelrace.models.arch.data import Lagged, lagged
 from gumbelrace.models.arch.expansion import Expansion
@@ -29,9 +32,6 @@ from gumbelrace.models.arch.fit import Laplace, laplace, log_evidence_by_importa
 from gumbelrace.models.arch.likelihood import ArchLikelihood
 from gumbelrace.models.arch.model import TAU, Arch, compiled_prior
 from gumbelrace.models.returns import Returns
-from gumbelrace.solvers.base import Solver
-from gumbelrace.solvers.exact import Exact
-from gumbelrace.solvers.race import Race
 
 Floats = NDArray[np.float64]
 ORDERS = (5, 10, 15, 20, 25, 30)
@@ -75,12 +75,12 @@ class Setting(ABC):
         return len(self.fits) * self.data.size
 
     @abstractmethod
-    def kernel(self, solver: Solver | None = None, adapt_for: int = 0) -> CarlinChib:
+    def kernel(self, method: Method | None = None, adapt_for: int = 0) -> CarlinChib:
         """Make the kernel of a chain over the orders.
 
         Parameters
         ----------
-        solver : Solver, optional
+        method : Method, optional
             Decides.
         adapt_for : int
             Number of steps in which the weights of the orders adapt.
@@ -105,22 +105,22 @@ class Fitted(Setting):
 
     control: Expansion
 
-    def kernel(self, solver: Solver | None = None, adapt_for: int = 0) -> CarlinChib:
+    def kernel(self, method: Method | None = None, adapt_for: int = 0) -> CarlinChib:
         """Make the kernel of a chain over the orders; see `Setting.kernel`.
 
-        The default solver is ``Race(Normal(), first=8)``: residuals of the control variate are close to
+        The default method is ``Race(Normal(), first=8)``: residuals of the control variate are close to
         normal. Far from the modes, where they may not be, a guard decides exactly.
         """
-        solver = solver or Race(first=8)
+        method = method or Race(first=8)
         tau = self.fits[0].model.tau
         likelihood = ArchLikelihood(self.data, tau, self.control)
         prior, models = compiled_prior(tau), []
         for fit in self.fits:
             law = NormalPseudoprior(fit.mean, fit.covariance)
-            move = Metropolis(likelihood, Autoregressive(law), prior, solver)
+            move = Metropolis(likelihood, Autoregressive(law), prior, method)
             models.append(Candidate(move, law, prior))
-        guard = None if isinstance(solver, Exact) else GUARD
-        return CarlinChib(models, likelihood, adapt_for, solver=solver, guard=guard)
+        guard = None if isinstance(method, Exact) else GUARD
+        return CarlinChib(models, likelihood, adapt_for, method=method, guard=guard)
 
 
 def fit_orders(returns: Returns, orders: Sequence[int] = ORDERS, *, rng: np.random.Generator) -> Fitted:

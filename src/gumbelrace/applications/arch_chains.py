@@ -15,7 +15,7 @@ from gumbelrace.chain.run import run
 from gumbelrace.chain.trace import Trace
 from gumbelrace.kernels.base import Kernel
 from gumbelrace.kernels.carlin_chib import CarlinChib, ModelChoice
-from gumbelrace.solvers.exact import Exact
+from gumbelrace.methods.exact import Exact
 
 Floats = NDArray[np.float64]
 # Points of a track, and lags of an autocorrelation.
@@ -187,7 +187,7 @@ def seconds_a_step(kernel: Kernel[ModelChoice], state: ModelChoice, steps: int) 
 
 def is_exact(trace: Trace[ModelChoice]) -> bool:
     """Say whether a chain's decisions are exact."""
-    return isinstance(getattr(trace.kernel, "solver", None), Exact)
+    return isinstance(getattr(trace.kernel, "method", None), Exact)
 
 
 def spent(trace: Trace[ModelChoice], setting: Setting) -> NDArray[np.int64]:

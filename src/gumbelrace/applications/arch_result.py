@@ -24,8 +24,8 @@ from gumbelrace.applications.arch_chains import (
 from gumbelrace.atomic import unfinished
 from gumbelrace.chain.export import package
 from gumbelrace.kernels.carlin_chib import ModelChoice
+from gumbelrace.methods.race import Race
 from gumbelrace.models.returns import Returns
-from gumbelrace.solvers.race import Race
 from gumbelrace.tables.writing import write_rows
 from gumbelrace.verdict import Audit
 

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from gumbelrace.applications.coreference_search import SAMPLERS, Search, Searched, searched
 from gumbelrace.applications.store import Store, done_in_threads, stored
 from gumbelrace.kernels.gibbs import Labels
+from gumbelrace.methods.exact import Exact
 from gumbelrace.models.coreference.bcubed import BCubed, bcubed
 from gumbelrace.models.coreference.block import Block, block_of
 from gumbelrace.models.coreference.factor import Factor
 from gumbelrace.models.coreference.mentions import MISSING, Mentions, mentions
 from gumbelrace.models.coreference.simulate import simulate
-from gumbelrace.solvers.exact import Exact
 from gumbelrace.tables.mentions import ReadMentions
 from gumbelrace.tables.writing import write_rows
 from gumbelrace.verdict import clopper_pearson
@@ -215,7 +215,7 @@ def summed_up(task: Task, store: Store) -> Resolved:
             if run == 0:
                 clusters[sampler] = together(task, [found.labels[-1] for found in blocks])
     delta = task.search.delta
-    races = [name for name in task.samplers if not isinstance(SAMPLERS[name].solver(delta), Exact)]
+    races = [name for name in task.samplers if not isinstance(SAMPLERS[name].method(delta), Exact)]
     return Resolved(task, points, clusters, [audited(task, store, name) for name in races])
 
 

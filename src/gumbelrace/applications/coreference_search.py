@@ -15,21 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.applications.store import Stopped
-from gumbelrace.bounds.variance import Marginal
 from gumbelrace.kernels.annealing import Geometric
 from gumbelrace.kernels.clusters.kernel import ClusterGibbs
 from gumbelrace.kernels.clusters.worker import MOST_KEPT, Keep
 from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.kernels.scan import Shuffled
+from gumbelrace.methods.base import Method
+from gumbelrace.methods.bounds import Marginal
+from gumbelrace.methods.exact import Exact
+from gumbelrace.methods.race import Race
 from gumbelrace.models.coreference.bcubed import BCubed
 from gumbelrace.models.coreference.block import Block
 from gumbelrace.models.coreference.factor import Factor
 from gumbelrace.models.coreference.fit import fit, rank_shapings
 from gumbelrace.models.coreference.mentions import MISSING
 from gumbelrace.population.pairs import Pairs
-from gumbelrace.solvers.base import Solver
-from gumbelrace.solvers.exact import Exact
-from gumbelrace.solvers.race import Race
 
 # Rows at the first look at a cluster: the paper's.
 FIRST = 3
@@ -38,7 +38,7 @@ FIRST = 3
 class Sampler(NamedTuple):
     """How mentions choose their clusters: who decides, and what is kept of the factor's values."""
 
-    solver: Callable[[float], Solver]
+    method: Callable[[float], Method]
     keep: Keep
     ranged: bool = True  # whether the range of the factor is used
 
@@ -89,10 +89,10 @@ class Search:
         warm = max(self.sweeps - self.cold, 1)
         ratio = (self.coolest / self.hottest) ** (1.0 / max(warm - 1, 1))
         annealing = Geometric(self.hottest, ratio, zero_after=warm)
-        solver = sampler.solver(self.delta)
+        method = sampler.method(self.delta)
         if not sampler.ranged:
             pairs = pairs.without_range()
-        return ClusterGibbs(pairs, solver, sampler.keep, Shuffled(), annealing, self.merges)
+        return ClusterGibbs(pairs, method, sampler.keep, Shuffled(), annealing, self.merges)
 
 
 def picked(mentions: int) -> str:

@@ -1,11 +1,11 @@
-"""The demonstration: what each solver reads, how often it errs and what time it takes; one race, watched.
+"""The demonstration: what each method reads, how often it errs and what time it takes; one race, watched.
 
 The problem is the paper's synthetic one (section 5.1): normal rewards, shifted so that their sums are
-log p(X). Every solver draws with the same Gumbel variables, and is checked against these sums.
+log p(X). Every method draws with the same Gumbel variables, and is checked against these sums.
 
 The rewards of the race come from a NumPy function that notes what it is asked for, so that what is shown
 is what the engine did: an arm has been dropped when it is no longer asked for. The intervals are computed
-here, from the rows read so far and the solver's own bound; an arm whose interval lies below the leader's
+here, from the rows read so far and the method's own bound; an arm whose interval lies below the leader's
 zero is the one that the engine drops.
 """
 
@@ -18,20 +18,19 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.audit import audit
-from gumbelrace.bounds.normal import Normal
-from gumbelrace.bounds.serfling import Serfling
+from gumbelrace.auditing import audit
 from gumbelrace.errors import ShapeMismatch
+from gumbelrace.methods.base import Method, Outcome, Promise
+from gumbelrace.methods.betting import Betting
+from gumbelrace.methods.bounds import Normal, Serfling
+from gumbelrace.methods.exact import Exact
+from gumbelrace.methods.lilucb import LilUCB
+from gumbelrace.methods.race import Looks, Race
 from gumbelrace.models.synthetic import normalised
 from gumbelrace.population.base import Population
 from gumbelrace.population.factors import factors
 from gumbelrace.population.table import table
-from gumbelrace.sample import sample
-from gumbelrace.solvers.base import Outcome, Promise, Solver
-from gumbelrace.solvers.betting import Betting
-from gumbelrace.solvers.exact import Exact
-from gumbelrace.solvers.lilucb import LilUCB
-from gumbelrace.solvers.race import Looks, Race
+from gumbelrace.sampling import sample
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -44,8 +43,8 @@ REWARDS_SEED, RACE_SEED = 3, 3809
 SEED = 20160620
 ROUNDS = 5
 
-# Slow solvers get a share of the draws.
-CONTENDERS: tuple[tuple[str, Solver, float], ...] = (
+# Slow methods get a share of the draws.
+CONTENDERS: tuple[tuple[str, Method, float], ...] = (
     ("exact scan", Exact(), 0.1),
     ("Race(Normal())", Race(Normal()), 1.0),
     ("Betting()", Betting(), 1.0),
@@ -77,9 +76,9 @@ class WatchedRace(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What one solver did."""
+    """What one method did."""
 
-    solver: str
+    method: str
     read: float
     errors: int
     draws: int
@@ -96,34 +95,34 @@ def problem(size: int, arms: int) -> Population:
 
 
 def rows(population: Population, draws: int) -> Iterator[Row]:
-    """Try one solver after the other."""
+    """Try one method after the other."""
     scan = CONTENDERS[0][1]
-    for name, solver, share in CONTENDERS:
+    for name, method, share in CONTENDERS:
         count = max(1, round(share * draws))
         a_round = max(1, count // ROUNDS)
-        seconds = seconds_a_draw(population, {scan: max(1, draws // 50), solver: a_round})
-        report = audit(population, solver, count, rng=np.random.default_rng(SEED))
+        seconds = seconds_a_draw(population, {scan: max(1, draws // 50), method: a_round})
+        report = audit(population, method, count, rng=np.random.default_rng(SEED))
         yield Row(
             name,
             report.fraction,
             report.errors,
             count,
-            seconds[solver],
-            seconds[scan] / seconds[solver],
+            seconds[method],
+            seconds[scan] / seconds[method],
             report.promise,
         )
 
 
-def seconds_a_draw(population: Population, draws: dict[Solver, int]) -> dict[Solver, float]:
-    """Time batches of draws, the solvers taking turns; the first turn compiles and is left out."""
-    times: dict[Solver, list[float]] = {solver: [] for solver in draws}
+def seconds_a_draw(population: Population, draws: dict[Method, int]) -> dict[Method, float]:
+    """Time batches of draws, the methods taking turns; the first turn compiles and is left out."""
+    times: dict[Method, list[float]] = {method: [] for method in draws}
     for _ in range(1 + ROUNDS):
-        for solver, count in draws.items():
+        for method, count in draws.items():
             started = time.perf_counter()
             rng = np.random.default_rng(SEED)
-            sample(population, size=count, solver=solver, rng=rng, check=False)
-            times[solver].append((time.perf_counter() - started) / count)
-    return {solver: median(taken[1:]) for solver, taken in times.items()}
+            sample(population, size=count, method=method, rng=rng, check=False)
+            times[method].append((time.perf_counter() - started) / count)
+    return {method: median(taken[1:]) for method, taken in times.items()}
 
 
 class Asked(NamedTuple):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.chain.layout import named
-from gumbelrace.kernels.base import Checked, Kernel, solver_of
+from gumbelrace.kernels.base import Checked, Kernel, method_of
 from gumbelrace.population.base import Floats
 from gumbelrace.verdict import Shift
 
@@ -50,7 +50,7 @@ def shifts(kernel: Kernel[Any], states: Any, checks: Sequence[Checked[Any]], thi
         Steps from one of the states to the next.
     """
     found: list[Shift] = []
-    can_err = any((check.promise or solver_of(kernel).promise).delta > 0.0 for check in checks)
+    can_err = any((check.promise or method_of(kernel).promise).delta > 0.0 for check in checks)
     for entry in entries(kernel, states, checks):
         of_entry = _moments if entry.along.dtype.kind == "f" else _probabilities
         found += of_entry(entry, thin, can_err)

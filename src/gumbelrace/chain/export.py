@@ -69,7 +69,7 @@ def _attributes(kernel: Kernel[Any]) -> dict[str, str]:
         "inference_library": "gumbelrace",
         "inference_library_version": version("gumbelrace"),
         "kernel": type(kernel).__qualname__,
-        "solver": type(getattr(kernel, "solver", None)).__qualname__,
+        "method": type(getattr(kernel, "method", None)).__qualname__,
     }
 
 

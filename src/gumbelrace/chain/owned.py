@@ -33,9 +33,9 @@ from gumbelrace.chain.foreign import (
     parts_of_sparse,
     slots_of,
 )
+from gumbelrace.core.pool import Pool
+from gumbelrace.core.shuffle import SeparateRows
 from gumbelrace.errors import UnseenData
-from gumbelrace.pool import Pool
-from gumbelrace.shuffle import SeparateRows
 
 # A kernel is not searched further than this: it may hold on to half of a program.
 MOST_OBJECTS = 20_000
@@ -64,10 +64,10 @@ def fingerprints(kernel: Any) -> dict[str, str]:
     ... def log_factor(n, theta, y):
     ...     return -0.5 * (y[n] - theta[0]) ** 2
     >>> likelihood = gr.likelihood(log_factor, (np.arange(1000.0),), size=1000)
-    >>> found = fingerprints(gr.Metropolis(likelihood, gr.RandomWalk(0.1), solver=gr.Race(first=8)))
+    >>> found = fingerprints(gr.Metropolis(likelihood, gr.RandomWalk(0.1), method=gr.Race(first=8)))
     >>> [name for name in found if name.startswith("likelihood")]
     ['likelihood', 'likelihood.log_factor', 'likelihood.data[0]', 'likelihood.rows', 'likelihood.rows.size']
-    >>> found["solver"], found["solver.first"]
+    >>> found["method"], found["method.first"]
     ('Race', '8')
     """
     return Search(kernel).found

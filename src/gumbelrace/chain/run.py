@@ -20,11 +20,11 @@ from gumbelrace.chain.owned import Search
 from gumbelrace.chain.progress import shown
 from gumbelrace.chain.trace import Trace
 from gumbelrace.chain.worker import NOTHING, Chain, Draw, Plan
+from gumbelrace.core.jit import check_generator
+from gumbelrace.core.table_orders import of_one_run
 from gumbelrace.errors import InvalidArgument, InvalidGenerator, ShapeMismatch
-from gumbelrace.jit import check_generator
 from gumbelrace.kernels.base import Kernel, State
 from gumbelrace.population.base import checked_count
-from gumbelrace.table_orders import of_one_run
 
 REFRESH = 0.1  # seconds between looks at the chains
 
@@ -235,11 +235,11 @@ def _identity(team: list[Chain], tag: str | None) -> dict[str, Any]:
     if tag is None:
         owned.warn()
     kernel, plan, layout = team[0].kernel, team[0].plan, team[0].layout
-    solver = getattr(kernel, "solver", None)
+    method = getattr(kernel, "method", None)
     starts = b"".join(np.asarray(value).tobytes() for chain in team for _, value in named(chain.state))
     return {
         "kernel": type(kernel).__qualname__,
-        "solver": solver and f"{type(solver).__qualname__}, delta {solver.promise.delta}",
+        "method": method and f"{type(method).__qualname__}, delta {method.promise.delta}",
         "data": owned.found,
         "chains": len(team),
         "warmup": plan.warmup,

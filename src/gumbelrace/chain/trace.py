@@ -10,10 +10,10 @@ import numpy as np
 from gumbelrace.chain import export
 from gumbelrace.chain.bias import shifts
 from gumbelrace.chain.layout import Layout, form, named, reform
+from gumbelrace.core.jit import check_generator
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.jit import check_generator
-from gumbelrace.kernels.base import Checked, Info, Kernel, State, solver_of
-from gumbelrace.solvers.base import weakest
+from gumbelrace.kernels.base import Checked, Info, Kernel, State, method_of
+from gumbelrace.methods.base import weakest
 from gumbelrace.verdict import Audit, checked_confidence, clopper_pearson
 
 
@@ -132,7 +132,7 @@ class Trace(Generic[State]):
         """Count the errors of audited steps."""
         errors, decisions = sum(c.errors for c in checks), sum(c.decisions for c in checks)
         interval = clopper_pearson(errors, decisions, confidence)
-        promise = weakest([check.promise or solver_of(self.kernel).promise for check in checks])
+        promise = weakest([check.promise or method_of(self.kernel).promise for check in checks])
         impossible = sum(check.impossible for check in checks)
         return Audit(errors, decisions, interval, confidence, self.fraction, promise, impossible)
 

@@ -13,10 +13,10 @@ from gumbelrace.cli.progress import waiting
 from gumbelrace.cli.returns import AtNight, Price, Segment, Time, described, returns_of, simulated_returns
 from gumbelrace.cli.text import paragraphs
 from gumbelrace.errors import InvalidArgument
+from gumbelrace.methods.base import checked_delta
 from gumbelrace.models.returns import Overnight
 from gumbelrace.report.arch import arch_page, plan_facts, summary
 from gumbelrace.report.page import write_page
-from gumbelrace.solvers.base import checked_delta
 from gumbelrace.tables.writing import make_folder
 
 # Steps whose decisions are made again exactly, at most: none wrong of so many is a rate below 0.0025.

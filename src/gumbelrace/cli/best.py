@@ -11,10 +11,10 @@ from gumbelrace.cli.options import Columns, Delta, Json, Limits, Seed, Table, sp
 from gumbelrace.cli.progress import progress, waiting
 from gumbelrace.cli.text import COMPILING, HINT, ground, paragraphs, percent
 from gumbelrace.errors import NoPossibleArm
-from gumbelrace.solvers.base import Outcome, Promise, Solver, checked_delta
-from gumbelrace.solvers.default import default_solver
-from gumbelrace.solvers.exact import Exact
-from gumbelrace.solvers.results import is_tie
+from gumbelrace.methods.base import Method, Outcome, Promise, checked_delta
+from gumbelrace.methods.default import default_method
+from gumbelrace.methods.exact import Exact
+from gumbelrace.methods.results import is_tie
 from gumbelrace.tables.population import Runs, open_scores
 
 
@@ -54,18 +54,18 @@ def best(
     with open_scores(file, split_names(columns), limits, lowest, progress) as scores:
         rng = np.random.default_rng(seed)
         population = scores.population(shuffled)
-        solver = Exact() if exact else default_solver(population, delta)
-        found = winner(population, solver, rng)
-        result = report(population, found.arm, promised(population, solver))
+        method = Exact() if exact else default_method(population, delta)
+        found = winner(population, method, rng)
+        result = report(population, found.arm, promised(population, method))
         result["tied"] = level(population, found.arm) if found.tied else []
     print(json.dumps(result) if as_json else described(result, population, file))
 
 
-def winner(population: Runs, solver: Solver, rng: np.random.Generator) -> Outcome:
+def winner(population: Runs, method: Method, rng: np.random.Generator) -> Outcome:
     """Race for the best column."""
     try:
         with waiting(COMPILING):
-            return solver.best(population, population.rest, rng)
+            return method.best(population, population.rest, rng)
     except NoPossibleArm as error:
         raise NoPossibleArm("every column holds an infinity; leave out the rows that have one") from error
 
@@ -77,11 +77,11 @@ def level(population: Runs, arm: int) -> list[str | int]:
     return [names[column] for column in np.flatnonzero(same & (sums > -np.inf))]
 
 
-def promised(population: Runs, solver: Solver) -> Promise:
+def promised(population: Runs, method: Method) -> Promise:
     """Give what is promised: nothing needs to be promised of what was read from end to end."""
     if population.scores_read >= population.scores.size:
         return Promise(0.0)
-    return solver.promise.on(population)
+    return method.promise.on(population)
 
 
 def report(population: Runs, arm: int, promise: Promise) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``gumbelrace demo``: what each solver reads, how often it errs, and how long it takes."""
+"""``gumbelrace demo``: what each method reads, how often it errs, and how long it takes."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,19 +12,19 @@ from gumbelrace.tables.writing import check_output
 
 INTRODUCTION = """\
 Draws from p(x) over {arms} states, each the product of {size:,} factors (σ={scale:g}).
-The first run compiles the solvers (up to a minute); later runs use the cache.
+The first run compiles the methods (up to a minute); later runs use the cache.
 """
 EXPLANATION = """
 read: share of the factors read by a draw; errors: draws unlike the exact ones;
 speed-up: over an exact scan, in turns with it; error bound: proved or assumed."""
 COLUMNS = "{:<17}{:>9}{:>16}{:>13}{:>11}  {:<12}"
-HEADER = COLUMNS.format("solver", "read", "errors", "µs a draw", "speed-up", "error bound").rstrip()
+HEADER = COLUMNS.format("method", "read", "errors", "µs a draw", "speed-up", "error bound").rstrip()
 
 
 def demo(
     out: Annotated[Path, typer.Option(metavar="FILE", help="Write the page here.")] = Path("demo.html"),
 ) -> None:
-    """Show what the solvers do on a built-in problem: half a minute.
+    """Show what the methods do on a built-in problem: half a minute.
 
     Prints a table and writes a page with the same table, one race to watch, and what to do next. It opens
     nothing and needs no network.
@@ -34,7 +34,7 @@ def demo(
 
 
 def show(out: Path, size: int = 200_000, arms: int = 10, draws: int = 2000) -> None:
-    """Print a table of all solvers on a built-in problem, and write a page that shows it.
+    """Print a table of all methods on a built-in problem, and write a page that shows it.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def show(out: Path, size: int = 200_000, arms: int = 10, draws: int = 2000) -> N
     size, arms : int
         Number of rows N and of arms D.
     draws : int
-        Draws of the fast solvers; slow ones get fewer.
+        Draws of the fast methods; slow ones get fewer.
     """
     print(INTRODUCTION.format(arms=arms, size=size, scale=SCALE))
     print(f"{HEADER}\n{'-' * len(HEADER)}", flush=True)
@@ -61,7 +61,7 @@ def line(row: Row) -> str:
     """Lay out a row of the table."""
     ground = "proved" if row.promise.proved else "assumed"
     return COLUMNS.format(
-        row.solver,
+        row.method,
         f"{row.read:.2%}",
         f"{row.errors} of {row.draws}",
         f"{1e6 * row.seconds:,.1f}",

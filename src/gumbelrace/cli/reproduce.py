@@ -51,7 +51,7 @@ def synthetic(
 ) -> None:
     """Reproduce the synthetic study (section 5.1, appendices B and C.1).
 
-    Every solver draws from p(X) with 2, 10 and 100 states and 100,000 rewards each: normal, uniform and
+    Every method draws from p(X) with 2, 10 and 100 states and 100,000 rewards each: normal, uniform and
     lognormal ones, at three levels of difficulty and several error bounds δ. FOLDER gets a page,
     synthetic.html, with the paper's figures, its claims and whether they held, and all records as CSV
     (and Parquet, if pyarrow is installed).

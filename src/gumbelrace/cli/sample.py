@@ -14,10 +14,10 @@ from gumbelrace.cli.options import Columns, Delta, Json, Limits, Seed, Table, sp
 from gumbelrace.cli.progress import progress
 from gumbelrace.cli.text import COMPILING, HINT, ground, paragraphs, percent
 from gumbelrace.errors import InvalidFile, NoPossibleArm
+from gumbelrace.methods.base import Method, checked_delta
+from gumbelrace.methods.default import default_method
 from gumbelrace.population.base import Floats
-from gumbelrace.sample import DRAW
-from gumbelrace.solvers.base import Solver, checked_delta
-from gumbelrace.solvers.default import default_solver
+from gumbelrace.sampling import DRAW
 from gumbelrace.tables.population import Runs, open_scores
 from gumbelrace.tables.writing import check_table_output, write_table
 
@@ -81,11 +81,11 @@ def sample(
     with open_scores(file, split_names(columns), limits, progress=progress) as scores:
         rng = np.random.default_rng(seed)
         population = scores.population()
-        solver = default_solver(population, delta)
-        drawn = draw_all(population, prior_of(log_prior, population), solver, draws, rng)
+        method = default_method(population, delta)
+        drawn = draw_all(population, prior_of(log_prior, population), method, draws, rng)
     if out is not None:
         write_table(out, {"column": np.array(scores.names)[drawn.arms], "numbers_read": drawn.read})
-    result = report(population, drawn, solver, out)
+    result = report(population, drawn, method, out)
     print(json.dumps(result) if as_json else described(result, population))
 
 
@@ -108,14 +108,14 @@ def prior_of(path: Path | None, population: Runs) -> Floats:
 
 
 def draw_all(
-    population: Runs, prior: Floats, solver: Solver, draws: int, rng: np.random.Generator
+    population: Runs, prior: Floats, method: Method, draws: int, rng: np.random.Generator
 ) -> Drawn:
     """Race for each draw; once as much was read as there is, add everything up and race no more."""
     raced: list[tuple[int, int]] = []
     offset, before = prior + population.rest, 0
     with possible(), progress(COMPILING, draws) as advance:
         while len(raced) < draws and before < population.scores.size:
-            outcome = solver.answer(DRAW, population, offset, rng)
+            outcome = method.answer(DRAW, population, offset, rng)
             raced.append((outcome.arm, population.scores_read - before))
             before = population.scores_read
             advance(len(raced))
@@ -148,7 +148,7 @@ def possible() -> Iterator[None]:
         raise NoPossibleArm("every column holds a -inf: none can be drawn; leave these rows out") from error
 
 
-def report(population: Runs, drawn: Drawn, solver: Solver, out: Path | None) -> dict[str, Any]:
+def report(population: Runs, drawn: Drawn, method: Method, out: Path | None) -> dict[str, Any]:
     """Give what was drawn, for programs."""
     scores, draws = population.scores, len(drawn.arms)
     counts = np.bincount(drawn.arms, minlength=len(scores.names)).tolist()
@@ -161,9 +161,9 @@ def report(population: Runs, drawn: Drawn, solver: Solver, out: Path | None) -> 
         "fraction": population.scores_read / (draws * scores.size),
         "added_up": bool(population.added_up),
         "read_through_first": scores.checked,
-        "total_variation": solver.promise.delta,
-        "proved": solver.promise.proved,
-        "assumption": solver.promise.assumption,
+        "total_variation": method.promise.delta,
+        "proved": method.promise.proved,
+        "assumption": method.promise.assumption,
         "out": None if out is None else str(out),
     }
 

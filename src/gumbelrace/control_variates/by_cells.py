@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.control_variates.cells import Cells
+from gumbelrace.core.jit import part
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.jit import part
 from gumbelrace.population.control import Always, ControlVariate
 from gumbelrace.population.heavy import check_residuals
 

@@ -9,8 +9,8 @@ from gumbelrace.control_variates.outliers import checked_share, farthest
 from gumbelrace.control_variates.parameters import ParameterTaylor, Pilot
 from gumbelrace.control_variates.pilot import checked_spread
 from gumbelrace.control_variates.sums import sums_of
+from gumbelrace.core.jit import users
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.jit import users
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import checked_count
 from gumbelrace.population.control import Always

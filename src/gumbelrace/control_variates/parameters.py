@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.control_variates.pilot import laplace_factor, misfit, pilot_points
 from gumbelrace.control_variates.sums import sums_of
+from gumbelrace.core.jit import part, users
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.jit import part, users
 from gumbelrace.population.control import Always, ControlVariate
 from gumbelrace.population.heavy import check_pilot, check_residuals, heavy_rows
 from gumbelrace.population.likelihood import Likelihood

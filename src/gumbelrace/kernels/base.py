@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.audit import Audited
+from gumbelrace.auditing import Audited
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.solvers.base import Promise, Solver
-from gumbelrace.solvers.exact import Exact
+from gumbelrace.methods.base import Method, Promise
+from gumbelrace.methods.exact import Exact
 
 State = TypeVar("State", bound=tuple[Any, ...])
 
@@ -37,7 +37,7 @@ class Info(NamedTuple):
 
 
 class Checked(NamedTuple, Generic[State]):
-    """A step that was made twice with the same random numbers: by the solver, and exactly.
+    """A step that was made twice with the same random numbers: by the method, and exactly.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Checked(NamedTuple, Generic[State]):
     impossible : int
         Decisions for something of probability zero.
     promise : Promise or None
-        What was promised of the decisions; None: what the kernel's solver promises.
+        What was promised of the decisions; None: what the kernel's method promises.
     """
 
     errors: int
@@ -67,7 +67,7 @@ class Block(NamedTuple, Generic[State]):
 
 
 class Kernel(ABC, Generic[State]):
-    """A Markov kernel: a frozen dataclass that owns its data and has a `solver` for its decisions.
+    """A Markov kernel: a frozen dataclass that owns its data and has a `method` for its decisions.
 
     A state is a named tuple of arrays and numbers that a step never changes. The same kernel may be
     used by several threads at once.
@@ -76,7 +76,7 @@ class Kernel(ABC, Generic[State]):
     #: Fields of the state that tune the kernel and are not variables of the target.
     tuning: ClassVar[frozenset[str]] = frozenset()
 
-    solver: Solver
+    method: Method
 
     @abstractmethod
     def step(self, rng: np.random.Generator, state: State) -> tuple[State, Info]:
@@ -108,19 +108,19 @@ class Kernel(ABC, Generic[State]):
         """
         return {}
 
-    def with_solver(self, solver: Solver) -> Self:
-        """Return the same kernel with another solver."""
-        return replace(self, solver=solver)  # type: ignore[type-var]
+    def with_method(self, method: Method) -> Self:
+        """Return the same kernel with another method."""
+        return replace(self, method=method)  # type: ignore[type-var]
 
     def audit(self, rng: np.random.Generator, state: State) -> Checked[State]:
         """Make one step, checking every decision; after an error, make it again without."""
-        solver = solver_of(self)
+        method = method_of(self)
         noise, rows = (int(seed) for seed in rng.integers(2**63, size=2))
-        audited = Audited(solver, np.random.default_rng(rows))
-        raced, _ = self.with_solver(audited).step(np.random.default_rng(noise), state)
+        audited = Audited(method, np.random.default_rng(rows))
+        raced, _ = self.with_method(audited).step(np.random.default_rng(noise), state)
         exact = raced
         if audited.errors > 0:
-            never_wrong = self.with_solver(Audited(Exact(), np.random.default_rng(rows)))
+            never_wrong = self.with_method(Audited(Exact(), np.random.default_rng(rows)))
             exact, _ = never_wrong.step(np.random.default_rng(noise), state)
         found = audited.errors, audited.decisions
         return Checked(*found, raced, exact, audited.impossible, audited.promise)
@@ -130,12 +130,12 @@ class Kernel(ABC, Generic[State]):
         return states
 
 
-def solver_of(kernel: Kernel[Any]) -> Solver:
-    """Give the solver whose decisions an audit checks; a user's own kernel may have none."""
-    solver = getattr(kernel, "solver", None)
-    if not isinstance(solver, Solver):
+def method_of(kernel: Kernel[Any]) -> Method:
+    """Give the method whose decisions an audit checks; a user's own kernel may have none."""
+    method = getattr(kernel, "method", None)
+    if not isinstance(method, Method):
         raise InvalidArgument(
-            f"{type(kernel).__name__} has no solver whose decisions could be checked; give the kernel a "
-            "field `solver`, or an `audit` of its own that says what was promised"
+            f"{type(kernel).__name__} has no method whose decisions could be checked; give the kernel a "
+            "field `method`, or an `audit` of its own that says what was promised"
         )
-    return solver
+    return method

@@ -17,9 +17,10 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.audit import Audited
+from gumbelrace.auditing import Audited
+from gumbelrace.core.jit import check_generator
+from gumbelrace.core.pool import Pool
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.jit import check_generator
 from gumbelrace.kernels.base import Block, Checked, Info, Kernel
 from gumbelrace.kernels.checks import (
     check_function,
@@ -41,11 +42,10 @@ from gumbelrace.kernels.target import (
     checked_population,
     prior_at,
 )
-from gumbelrace.pool import Pool
+from gumbelrace.methods.base import Method, weakest
+from gumbelrace.methods.default import Default
+from gumbelrace.methods.exact import Exact
 from gumbelrace.population.base import Floats, Population, checked_count
-from gumbelrace.solvers.base import Solver, weakest
-from gumbelrace.solvers.default import Default
-from gumbelrace.solvers.exact import Exact
 
 Parameters = tuple[Floats, ...]
 
@@ -156,7 +156,7 @@ class CarlinChib(Kernel[ModelChoice]):
         from weights that are about right.
     gain : callable
         ``gain(t)``: by how much step t lowers the log weight of the model that it visits.
-    solver : Solver
+    method : Method
         For the draw of the model (the kernels of the models have their own). Default: as in `Metropolis`.
     guard : float, optional
         Share of a `NormalPseudoprior`. Outside the ellipsoid around its mean that holds so much of it, a
@@ -198,13 +198,13 @@ class CarlinChib(Kernel[ModelChoice]):
     likelihood: Callable[[list[Floats]], Population]
     adapt_for: int = 0
     gain: Callable[[int], float] = wang_landau
-    solver: Solver = field(default_factory=Default)
+    method: Method = field(default_factory=Default)
     guard: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "models", checked_models(self.models))
         checked_count(len(self.models), "the number of models")
-        check_target(self.likelihood, None, self.solver)
+        check_target(self.likelihood, None, self.method)
         checked_count(self.adapt_for, "adapt_for", least=0)
         if self.guard is not None and not 0.0 < self.guard < 1.0:
             raise InvalidArgument(f"guard is {self.guard}; it must lie strictly between 0 and 1")
@@ -255,7 +255,7 @@ class CarlinChib(Kernel[ModelChoice]):
     @functools.cached_property
     def is_compiled(self) -> bool:
         """Whether a step needs no Python."""
-        return self._normal_laws and can_compile(self.models, self.likelihood, self.solver)
+        return self._normal_laws and can_compile(self.models, self.likelihood, self.method)
 
     @functools.cached_property
     def _normal_laws(self) -> bool:
@@ -269,24 +269,24 @@ class CarlinChib(Kernel[ModelChoice]):
     @functools.cached_property
     def _choices(self) -> Pool[CompiledChoice]:
         # One for each thread: the parameters that are compared lie in it.
-        return Pool(lambda: CompiledChoice(self.models[0], self.likelihood, self._laws, self.solver))
+        return Pool(lambda: CompiledChoice(self.models[0], self.likelihood, self._laws, self.method))
 
     def _step(self, rng: np.random.Generator, state: ModelChoice) -> tuple[ModelChoice, Info]:
         self._check(state)
-        decisions, count = Decisions(self.solver, rng), len(self.models)
+        decisions, count = Decisions(self.method, rng), len(self.models)
         drawn = [model.pseudoprior.sample(rng) for model in self.models]
         drawn[state.model] = self._updated(decisions, state)
         offset = state.log_weights + [self._log_odds(k, x) for k, x in enumerate(drawn)]
         if any(self._is_far(k, x) for k, x in enumerate(drawn)):
-            decisions.solver = Exact()
+            decisions.method = Exact()
         model = decisions.draw(checked_population(self.likelihood(drawn), count), offset)
         weights = self._adapted(state, model)
         after = ModelChoice(model, tuple(drawn), weights, state.iteration + 1)
         return after, decisions.info(float(model != state.model))
 
-    def with_solver(self, solver: Solver) -> Self:
-        """Return the same kernel with another solver, also for the kernels of the models."""
-        return self._with_solvers(solver, solver)
+    def with_method(self, method: Method) -> Self:
+        """Return the same kernel with another method, also for the kernels of the models."""
+        return self._with_methods(method, method)
 
     def audit(self, rng: np.random.Generator, state: ModelChoice) -> Checked[ModelChoice]:
         """Make one step, checking every decision, also those of the current model's kernel."""
@@ -299,20 +299,20 @@ class CarlinChib(Kernel[ModelChoice]):
         self._check(state)
         noise, rows = (int(seed) for seed in rng.integers(2**63, size=2))
         own = np.random.default_rng(rows)
-        inner, outer = Audited(self.models[state.model].kernel.solver, own), Audited(self.solver, own)
-        raced, _ = self._with_solvers(inner, outer).step(np.random.default_rng(noise), state)
+        inner, outer = Audited(self.models[state.model].kernel.method, own), Audited(self.method, own)
+        raced, _ = self._with_methods(inner, outer).step(np.random.default_rng(noise), state)
         errors, exact = inner.errors + outer.errors, raced
         if errors > 0:
             right = Audited(Exact(), own)
-            exact, _ = self._with_solvers(right, right).step(np.random.default_rng(noise), state)
+            exact, _ = self._with_methods(right, right).step(np.random.default_rng(noise), state)
         impossible, decisions = inner.impossible + outer.impossible, inner.decisions + outer.decisions
         promise = weakest([inner.promise, outer.promise])
         return Checked(errors, decisions, raced, exact, impossible, promise), inner, outer
 
-    def _with_solvers(self, inner: Solver, outer: Solver) -> Self:
-        """Return the same kernel with a solver for the models' moves, and one for the draw of the model."""
-        models = [replace(model, kernel=model.kernel.with_solver(inner)) for model in self.models]
-        return replace(self, models=models, solver=outer)
+    def _with_methods(self, inner: Method, outer: Method) -> Self:
+        """Return the same kernel with a method for the models' moves, and one for the draw of the model."""
+        models = [replace(model, kernel=model.kernel.with_method(inner)) for model in self.models]
+        return replace(self, models=models, method=outer)
 
     def _updated(self, decisions: Decisions, state: ModelChoice) -> Floats:
         model, x = self.models[state.model], checked_point(state.parameters[state.model])

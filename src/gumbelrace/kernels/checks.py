@@ -7,19 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument
+from gumbelrace.methods.base import checked_method
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.pairs import Pairs
 from gumbelrace.population.trial import Call, check_result, try_out
-from gumbelrace.solvers.base import checked_solver
 
 PRIOR = "log_prior(x)"
 
 
-def check_target(likelihood: Any, log_prior: Any, solver: Any) -> None:
+def check_target(likelihood: Any, log_prior: Any, method: Any) -> None:
     """Check what all kernels on continuous parameters have."""
     check_function(likelihood, "likelihood", "likelihood(points), for example gumbelrace.likelihood(...)")
     check_log_prior(log_prior)
-    checked_solver(solver)
+    checked_method(method)
 
 
 def check_log_prior(log_prior: Any) -> None:

@@ -11,18 +11,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbelrace.core.jit import call_setter, kernel, part
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.jit import call_setter, kernel, part
 from gumbelrace.kernels.checks import try_out_prior
 from gumbelrace.kernels.metropolis import Metropolis
 from gumbelrace.kernels.normal_laws import Laws, put, standardise
 from gumbelrace.kernels.proposals import Autoregressive
+from gumbelrace.methods.base import Asked, Method
+from gumbelrace.methods.engine import Plan, answer
+from gumbelrace.methods.field import AT_ONCE, EVALUATIONS, LEADER, LOOKS
+from gumbelrace.methods.questions import CURRENT, PROPOSED, Question
 from gumbelrace.population.base import CODE, FINE, Floats
 from gumbelrace.population.desk import Desk
-from gumbelrace.solvers.base import Asked, Solver
-from gumbelrace.solvers.engine import Plan, answer
-from gumbelrace.solvers.field import AT_ONCE, EVALUATIONS, LEADER, LOOKS
-from gumbelrace.solvers.questions import CURRENT, PROPOSED, Question
 
 Indices = NDArray[np.int64]
 MOVE, DRAW = Asked(Question.ACCEPT), Asked(Question.DRAW)
@@ -59,7 +59,7 @@ class History(NamedTuple):
     changed: Floats
 
 
-def can_compile(models: Sequence[Any], likelihood: Any, solver: Solver) -> bool:
+def can_compile(models: Sequence[Any], likelihood: Any, method: Method) -> bool:
     """Whether nothing of a step of these candidates needs Python."""
     first = models[0]
 
@@ -72,11 +72,11 @@ def can_compile(models: Sequence[Any], likelihood: Any, solver: Solver) -> bool:
             and kernel.proposal.correlation == first.kernel.proposal.correlation
             and model.log_prior is kernel.log_prior is first.log_prior
             and kernel.likelihood is likelihood
-            and kernel.solver == first.kernel.solver
+            and kernel.method == first.kernel.method
         )
 
     compiled = hasattr(likelihood, "desk") and hasattr(first.log_prior, "py_func")
-    races = solver.is_a_race and first.kernel.solver.is_a_race
+    races = method.is_a_race and first.kernel.method.is_a_race
     return compiled and races and all(map(moves_like_the_first, models))
 
 
@@ -92,14 +92,14 @@ class CompiledChoice:
         parameters.
     laws : Laws
         Pseudopriors.
-    solver : Solver
+    method : Method
         For the draws of the model: one whose races are those of the engine.
     """
 
-    def __init__(self, first: Any, likelihood: Any, laws: Laws, solver: Solver) -> None:
+    def __init__(self, first: Any, likelihood: Any, laws: Laws, method: Method) -> None:
         for mean, dimension in zip(laws.means, laws.dimensions, strict=True):
             try_out_prior(first.log_prior, mean[:dimension])
-        self._laws, self._solver, self._solver_of_moves = laws, solver, first.kernel.solver
+        self._laws, self._method, self._method_of_moves = laws, method, first.kernel.method
         self._correlation: float = first.kernel.proposal.correlation
         self._pair: Desk = likelihood.desk(2, laws.dimensions, first.log_prior)
         self._all: Desk = likelihood.desk(len(laws.dimensions), laws.dimensions, first.log_prior)
@@ -111,8 +111,8 @@ class CompiledChoice:
         """Make as many steps as there are gains, by which the weight of the model visited is lowered."""
         history = _new_history(len(gains), parameters.shape)
         pair, every = self._pair.population, self._all.population
-        moves = self._solver_of_moves.plan(MOVE, pair, rng)
-        draws = self._solver.plan(DRAW, every, rng)
+        moves = self._method_of_moves.plan(MOVE, pair, rng)
+        draws = self._method.plan(DRAW, every, rng)
         with moves as of_pair, draws as of_all, rng.bit_generator.lock:
             made = choose(
                 _bench(self._pair, of_pair),

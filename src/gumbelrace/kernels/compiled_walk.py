@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.control_variates.parameters import ParameterTaylor
+from gumbelrace.core.jit import call_setter, kernel, part
+from gumbelrace.core.packed import Packed, pack, unpack
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.jit import call_setter, kernel, part
 from gumbelrace.kernels.base import Block, Info
 from gumbelrace.kernels.target import Position
-from gumbelrace.packed import Packed, pack, unpack
+from gumbelrace.methods.base import Asked, Method
+from gumbelrace.methods.engine import Plan, answer
+from gumbelrace.methods.field import EVALUATIONS, LOOKS
+from gumbelrace.methods.questions import CURRENT, PROPOSED, Question
 from gumbelrace.population.base import CODE, FINE, Floats
 from gumbelrace.population.desk import SETTER
 from gumbelrace.population.likelihood import Likelihood
-from gumbelrace.solvers.base import Asked, Solver
-from gumbelrace.solvers.engine import Plan, answer
-from gumbelrace.solvers.field import EVALUATIONS, LOOKS
-from gumbelrace.solvers.questions import CURRENT, PROPOSED, Question
 
 
 class History(NamedTuple):
@@ -36,14 +36,14 @@ class History(NamedTuple):
     accepted: Floats
 
 
-def can_compile(likelihood: Any, log_prior: Any, solver: Solver) -> bool:
+def can_compile(likelihood: Any, log_prior: Any, method: Method) -> bool:
     """Whether nothing of a step needs Python."""
     return (
         isinstance(likelihood, Likelihood)
         and likelihood.impossible is None
         and (likelihood.control is None or isinstance(likelihood.control, ParameterTaylor))
         and (log_prior is None or hasattr(log_prior, "py_func"))
-        and solver.is_a_race
+        and method.is_a_race
     )
 
 
@@ -58,12 +58,12 @@ class CompiledWalk:
         ``log_prior(theta) -> float``.
     factor : ndarray of shape (d, d)
         A proposal is x + factor·z, z standard normal.
-    solver : Solver
+    method : Method
         One whose races are those of the engine.
     """
 
-    def __init__(self, likelihood: Likelihood, log_prior: Any, factor: Floats, solver: Solver) -> None:
-        self._factor, self._solver = factor, solver
+    def __init__(self, likelihood: Likelihood, log_prior: Any, factor: Floats, method: Method) -> None:
+        self._factor, self._method = factor, method
         self._points, self._normal = np.zeros((2, len(factor))), np.zeros(len(factor))
         population, control = likelihood.bound(self._points)
         # The points come later, and the setter reads what is always read: nothing may be read here.
@@ -78,7 +78,7 @@ class CompiledWalk:
         self._points[CURRENT] = position
         setter = self._setter.address, self._packed.address
         move = Asked(Question.ACCEPT)
-        with self._solver.plan(move, self._population, rng) as plan, rng.bit_generator.lock:
+        with self._method.plan(move, self._population, rng) as plan, rng.bit_generator.lock:
             made = walk(plan, rng, setter, self._points, self._factor, self._normal, history)
         if made < count:
             raise InvalidArgument(

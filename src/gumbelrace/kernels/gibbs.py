@@ -13,11 +13,11 @@ from gumbelrace.kernels.base import Info, Kernel
 from gumbelrace.kernels.checks import check_function, check_room, check_state, check_sweeps
 from gumbelrace.kernels.scan import Scan, Systematic
 from gumbelrace.kernels.target import Decisions
+from gumbelrace.methods.base import Method, checked_method
+from gumbelrace.methods.default import Default
 from gumbelrace.population.base import Population, checked_count
 from gumbelrace.population.given import as_population
-from gumbelrace.sample import checked_prior
-from gumbelrace.solvers.base import Solver, checked_solver
-from gumbelrace.solvers.default import Default
+from gumbelrace.sampling import checked_prior
 
 Values = NDArray[np.integer[Any]]
 Conditional = Callable[[Values, int], tuple[Population | ArrayLike, ArrayLike | None]]
@@ -56,7 +56,7 @@ class Gibbs(Kernel[Labels]):
     annealing : callable
         Temperature of each sweep, by which the Gumbel noise is multiplied: `Constant`, `Geometric` or
         any function of the sweep's number. At 0 the best state is taken: the search ends in a mode.
-    solver : Solver
+    method : Method
         Default: ``Betting(0.001)`` where the population knows its reward range, else
         ``Race(Normal(), delta=1e-5)``: errors add up along a chain.
 
@@ -83,18 +83,18 @@ class Gibbs(Kernel[Labels]):
     variables: int
     scan: Scan = field(default_factory=Systematic)
     annealing: Annealing = field(default_factory=Constant)
-    solver: Solver = field(default_factory=Default)
+    method: Method = field(default_factory=Default)
 
     def __post_init__(self) -> None:
         checked_count(self.variables, "variables")
         check_function(self.conditional, "conditional", "conditional(labels, variable)")
         check_sweeps(self.scan, self.annealing)
-        checked_solver(self.solver)
+        checked_method(self.method)
 
     def step(self, rng: np.random.Generator, state: Labels) -> tuple[Labels, Info]:
         """Visit the variables of one sweep, and draw each given all others."""
         check_state(state, Labels)
-        decisions, labels = Decisions(self.solver, rng), self._labels(state)
+        decisions, labels = Decisions(self.method, rng), self._labels(state)
         temperature = checked_temperature(self.annealing(state.sweep))
         order, changes = self.scan.order(rng, self.variables), 0
         for variable in order.tolist():

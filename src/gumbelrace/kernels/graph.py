@@ -14,8 +14,10 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gumbelrace.core.jit import bits_of, check_generator
+from gumbelrace.core.pool import Pool
+from gumbelrace.core.shuffle import LARGEST
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.jit import bits_of, check_generator
 from gumbelrace.kernels.annealing import Annealing, Constant, checked_temperature
 from gumbelrace.kernels.base import Checked, Info, Kernel
 from gumbelrace.kernels.checks import check_room, check_state, check_sweeps
@@ -32,16 +34,14 @@ from gumbelrace.kernels.graph_layout import Layout, laid_out
 from gumbelrace.kernels.graph_sweep import Task, sweep
 from gumbelrace.kernels.scan import Scan, Systematic
 from gumbelrace.kernels.tally import VISITED, WRONG, info_of
-from gumbelrace.pool import Pool
+from gumbelrace.methods.base import Method, parts
+from gumbelrace.methods.betting import Betting
+from gumbelrace.methods.default import CHAIN_DELTA, CHAIN_DELTA_BY_NORMAL_LAW
+from gumbelrace.methods.engine import prepared
+from gumbelrace.methods.exact import Exact
+from gumbelrace.methods.race import Race
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import CODE, FINE, Floats, checked_count
-from gumbelrace.shuffle import LARGEST
-from gumbelrace.solvers.base import Solver, parts
-from gumbelrace.solvers.betting import Betting
-from gumbelrace.solvers.default import CHAIN_DELTA, CHAIN_DELTA_BY_NORMAL_LAW
-from gumbelrace.solvers.engine import prepared
-from gumbelrace.solvers.exact import Exact
-from gumbelrace.solvers.race import Race
 
 # Evaluations in the first call of a sweep; how long the others may take is known from it.
 FIRST_PART = 2**19
@@ -72,7 +72,7 @@ class GraphGibbs(Kernel[Labels]):
         φ(label, other, weight); of a bare function no bounds are known.
     unary : array_like of shape (n, D) or (D,), optional
         Log factors of single variables; -inf forbids a label.
-    solver : Betting, Race or Exact, optional
+    method : Betting, Race or Exact, optional
         Default: ``Betting(0.001)`` where the potential has bounds, else ``Race(Normal(), delta=1e-5)``. Its
         δ holds for each variable that is visited. Factors that can be -inf are always read where the bounds
         say so.
@@ -103,7 +103,7 @@ class GraphGibbs(Kernel[Labels]):
     labels: int
     potential: Potential | Callable[..., float]
     unary: ArrayLike | None = None
-    solver: Solver = None  # type: ignore[assignment]
+    method: Method = None  # type: ignore[assignment]
     scan: Scan = field(default_factory=Systematic)
     annealing: Annealing = field(default_factory=Constant)
     _layout: Layout = field(init=False, repr=False)
@@ -126,20 +126,20 @@ class GraphGibbs(Kernel[Labels]):
         put(self, "_layout", layout)
         put(self, "_unary", _checked_unary(self.unary, len(layout.heads), arms))
         put(self, "_places", Pool(workplaces(layout, function, arms)))
-        self._use(self.solver)
+        self._use(self.method)
 
-    def _use(self, solver: Solver | None) -> None:
-        if solver is None:
+    def _use(self, method: Method | None) -> None:
+        if method is None:
             bounded = hasattr(self.potential, "bounds")
-            solver = Betting(CHAIN_DELTA) if bounded else Race(delta=CHAIN_DELTA_BY_NORMAL_LAW)
+            method = Betting(CHAIN_DELTA) if bounded else Race(delta=CHAIN_DELTA_BY_NORMAL_LAW)
         put = object.__setattr__
-        put(self, "_rules", rules_for(solver, self._layout, self.labels, hasattr(self.potential, "bounds")))
-        put(self, "solver", solver)
+        put(self, "_rules", rules_for(method, self._layout, self.labels, hasattr(self.potential, "bounds")))
+        put(self, "method", method)
 
-    def with_solver(self, solver: Solver) -> Self:
-        """Return the same kernel with another solver; the graph is not laid out again."""
+    def with_method(self, method: Method) -> Self:
+        """Return the same kernel with another method; the graph is not laid out again."""
         other = copy.copy(self)
-        other._use(solver)
+        other._use(method)
         return other
 
     def start(self, rng: np.random.Generator) -> Labels:
@@ -160,7 +160,7 @@ class GraphGibbs(Kernel[Labels]):
         labels, tally = self._sweep(np.random.default_rng(noise), state, of_rows)
         raced = exact = Labels(labels, state.sweep + 1)
         if tally[WRONG] > 0:
-            exact, _ = self.with_solver(Exact()).step(np.random.default_rng(noise), state)
+            exact, _ = self.with_method(Exact()).step(np.random.default_rng(noise), state)
         return Checked(int(tally[WRONG]), int(tally[VISITED]), raced, exact)
 
     def _sweep(
@@ -170,7 +170,7 @@ class GraphGibbs(Kernel[Labels]):
         check_state(state, Labels)
         before = self._checked_labels(state.labels)
         temperature = float(checked_temperature(self.annealing(state.sweep)))
-        task = Task(temperature, not isinstance(self.solver, Exact), of_rows is not None)
+        task = Task(temperature, not isinstance(self.method, Exact), of_rows is not None)
         order = self.scan.order(check_generator(rng), len(before))
         rules, layout = self._rules
         noise, of_row = bits_of(rng), bits_of(rng if of_rows is None else of_rows)

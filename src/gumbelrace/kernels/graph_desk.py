@@ -9,6 +9,10 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
+from gumbelrace.core.jit import READER
+from gumbelrace.core.keyed import FEWEST
+from gumbelrace.core.packed import pack, unpack
+from gumbelrace.core.shuffle import Rows, Stream, new_streams
 from gumbelrace.errors import (
     FactorFailed,
     InvalidArgument,
@@ -17,12 +21,13 @@ from gumbelrace.errors import (
     RewardOutOfRange,
     UnknownRange,
 )
-from gumbelrace.jit import READER
 from gumbelrace.kernels.graph_head import Desk, new_memo
 from gumbelrace.kernels.graph_layout import Layout
 from gumbelrace.kernels.tally import SITE, new_tally
-from gumbelrace.keyed import FEWEST
-from gumbelrace.packed import pack, unpack
+from gumbelrace.methods.base import Method
+from gumbelrace.methods.betting import Betting
+from gumbelrace.methods.exact import Exact
+from gumbelrace.methods.race import Race, looks
 from gumbelrace.population.arrays import NO_REWARD
 from gumbelrace.population.base import (
     ARM,
@@ -36,11 +41,6 @@ from gumbelrace.population.base import (
 )
 from gumbelrace.population.compiled import Compiled
 from gumbelrace.population.trial import Call, check_result, try_out
-from gumbelrace.shuffle import Rows, Stream, new_streams
-from gumbelrace.solvers.base import Solver
-from gumbelrace.solvers.betting import Betting
-from gumbelrace.solvers.exact import Exact
-from gumbelrace.solvers.race import Race, looks
 
 # Most factors in one call of the reader.
 CHUNK = 256
@@ -126,25 +126,25 @@ def _reader(potential: Any, data_type: Any) -> Any:
     return read
 
 
-def rules_for(solver: Solver, layout: Layout, arms: int, bounded: bool) -> tuple[Any, Layout]:
+def rules_for(method: Method, layout: Layout, arms: int, bounded: bool) -> tuple[Any, Layout]:
     """Give the rules of the races on all tails; for `Exact` everything is head."""
-    if not isinstance(solver, Exact | Betting | Race):
-        raise InvalidArgument(f"the solver is {solver!r}; give Betting(), Race() or Exact()")
-    if solver.needs_range and not bounded:
+    if not isinstance(method, Exact | Betting | Race):
+        raise InvalidArgument(f"the method is {method!r}; give Betting(), Race() or Exact()")
+    if method.needs_range and not bounded:
         raise UnknownRange(
-            f"{type(solver).__name__} needs to know how large factors can be; give the potential as "
+            f"{type(method).__name__} needs to know how large factors can be; give the potential as "
             "Pairwise(log_factor, bound), or use Race(Normal()), which does not need it"
         )
     degrees = np.diff(layout.starts).astype(np.int32)
-    if isinstance(solver, Exact):
-        return solver.rule(_stand_in(1, arms)), layout._replace(heads=degrees)
-    if isinstance(solver, Betting):
-        return solver.rule(_stand_in(1, arms)), layout
-    return looks(solver, _size_classes(degrees - layout.heads), arms), layout
+    if isinstance(method, Exact):
+        return method.rule(_stand_in(1, arms)), layout._replace(heads=degrees)
+    if isinstance(method, Betting):
+        return method.rule(_stand_in(1, arms)), layout
+    return looks(method, _size_classes(degrees - layout.heads), arms), layout
 
 
 def _stand_in(size: int, arms: int) -> Compiled:
-    """Make a population of a certain size, of which a solver only asks the size."""
+    """Make a population of a certain size, of which a method only asks the size."""
     return Compiled(None, (), Rows(size), arms, None)
 
 

@@ -5,11 +5,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.jit import part
+from gumbelrace.core.jit import part
 from gumbelrace.kernels.graph_layout import Layout, look_at
 from gumbelrace.kernels.tally import LOOKED, READ, ROWS
+from gumbelrace.methods.reading import FEW_ADDITIONS, ROUNDING, new_block, total, total_size, typical
 from gumbelrace.population.base import Floats, Source, read
-from gumbelrace.solvers.reading import FEW_ADDITIONS, ROUNDING, new_block, total, total_size, typical
 
 
 class Memo(NamedTuple):

@@ -23,11 +23,11 @@ import numpy as np
 import scipy  # its parts load when first used
 from numpy.typing import NDArray
 
+from gumbelrace.core.jit import kernel, part
+from gumbelrace.core.shuffle import LARGEST
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.jit import kernel, part
 from gumbelrace.population.arrays import LARGEST_REWARD, check_unmasked
 from gumbelrace.population.base import Floats
-from gumbelrace.shuffle import LARGEST
 
 # Rows of the head before it is first looked at; each look doubles them.
 FIRST = 8

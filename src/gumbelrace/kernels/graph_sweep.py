@@ -9,7 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.jit import Bits, kernel, part
+from gumbelrace.core.jit import Bits, kernel, part
+from gumbelrace.core.keyed import width_of
+from gumbelrace.core.shuffle import Stream
 from gumbelrace.kernels.graph_head import (
     Desk,
     Memo,
@@ -20,12 +22,10 @@ from gumbelrace.kernels.graph_head import (
 )
 from gumbelrace.kernels.graph_layout import Layout
 from gumbelrace.kernels.tally import ALL, CHANGED, LOOKED, READ, ROWS, SITE, VISITED, WRONG
-from gumbelrace.keyed import width_of
+from gumbelrace.methods.engine import Plan, answer
+from gumbelrace.methods.field import EVALUATIONS, EXHAUSTED, LEADER, LOOKS
+from gumbelrace.methods.questions import gumbel
 from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source
-from gumbelrace.shuffle import Stream
-from gumbelrace.solvers.engine import Plan, answer
-from gumbelrace.solvers.field import EVALUATIONS, EXHAUSTED, LEADER, LOOKS
-from gumbelrace.solvers.questions import gumbel
 
 
 class Task(NamedTuple):

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from gumbelrace.kernels.base import Kernel
 from gumbelrace.kernels.target import Likelihood
+from gumbelrace.methods.base import Method, Promise
+from gumbelrace.methods.exact import Exact
+from gumbelrace.methods.results import Results
 from gumbelrace.population.base import Floats, Population
-from gumbelrace.solvers.base import Promise, Solver
-from gumbelrace.solvers.exact import Exact
-from gumbelrace.solvers.results import Results
 
 IsFar = Callable[[Floats], bool]
 
@@ -24,10 +24,10 @@ def guarded(kernel: Kernel[Any], is_far: IsFar) -> Kernel[Any]:
     one compares cannot be seen: it decides exactly.
     """
     if "likelihood" not in {item.name for item in fields(kernel)}:  # type: ignore[arg-type]
-        return kernel.with_solver(Exact())
+        return kernel.with_method(Exact())
     watched = Watched(kernel.likelihood, is_far)  # type: ignore[attr-defined]
-    solver = Guarded(kernel.solver, watched)
-    return replace(kernel, likelihood=watched, solver=solver)  # type: ignore[type-var]
+    method = Guarded(kernel.method, watched)
+    return replace(kernel, likelihood=watched, method=method)  # type: ignore[type-var]
 
 
 class Watched:
@@ -42,30 +42,30 @@ class Watched:
         return self._likelihood(points)
 
 
-class Guarded(Solver):
-    """A solver that decides exactly where a watched likelihood was asked for a point far out."""
+class Guarded(Method):
+    """A method that decides exactly where a watched likelihood was asked for a point far out."""
 
     is_a_race = False
 
-    def __init__(self, solver: Solver, watched: Watched) -> None:
-        self._solver, self._watched = solver, watched
+    def __init__(self, method: Method, watched: Watched) -> None:
+        self._method, self._watched = method, watched
 
     @property
     def promise(self) -> Promise:
-        """What the solver promises."""
-        return self._solver.promise
+        """What the method promises."""
+        return self._method.promise
 
     def promised(self, population: Population) -> Promise:
         """Give what is promised of the decision."""
-        return Exact().promise if self._watched.far else self._solver.promised(population)
+        return Exact().promise if self._watched.far else self._method.promised(population)
 
     def rule(self, population: Population) -> Any:
-        """Give the rule of the solver."""
-        return self._solver.rule(population)
+        """Give the rule of the method."""
+        return self._method.rule(population)
 
     def best_each(
         self, population: Population | ArrayLike, offsets: ArrayLike, rng: np.random.Generator
     ) -> Results:
         """Find the best arm once for each row of `offsets`."""
-        solver = Exact() if self._watched.far else self._solver
-        return solver.best_each(population, offsets, rng)
+        method = Exact() if self._watched.far else self._method
+        return method.best_each(population, offsets, rng)

@@ -28,9 +28,9 @@ from gumbelrace.kernels.target import (
     prior_at,
     prior_of_current,
 )
+from gumbelrace.methods.base import Method
+from gumbelrace.methods.default import Default
 from gumbelrace.population.base import Floats, checked_count
-from gumbelrace.solvers.base import Solver
-from gumbelrace.solvers.default import Default
 
 Rows = NDArray[np.int64]
 Gradient = Callable[[Rows, Floats], Floats]
@@ -81,7 +81,7 @@ class Langevin(Kernel[LangevinState]):
         Number of steps in which ε adapts. Later it is fixed.
     target_acceptance : float
         Share of accepted proposals that the adaptation aims at.
-    solver : Solver
+    method : Method
         Default: ``Betting(0.001)`` where the population knows its reward range, else
         ``Race(Normal(), delta=1e-5)``: errors add up along a chain.
 
@@ -118,11 +118,11 @@ class Langevin(Kernel[LangevinState]):
     prior_gradient: Callable[[Floats], Floats] | None = None
     warmup: int = 0
     target_acceptance: float = 0.57
-    solver: Solver = field(default_factory=Default)
+    method: Method = field(default_factory=Default)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", checked_scale(self.scale))
-        check_target(self.likelihood, self.log_prior, self.solver)
+        check_target(self.likelihood, self.log_prior, self.method)
         check_function(self.gradient, "gradient", "gradient(index, x)")
         for name in ("size", "batch"):
             checked_count(getattr(self, name), name)
@@ -141,7 +141,7 @@ class Langevin(Kernel[LangevinState]):
     def step(self, rng: np.random.Generator, state: LangevinState) -> tuple[LangevinState, Info]:
         """Propose along a batch's gradient, go there or stay, and adapt the step size."""
         check_state(state, LangevinState)
-        decisions, x = Decisions(self.solver, rng), checked_point(state.position)
+        decisions, x = Decisions(self.method, rng), checked_point(state.position)
         rows = rng.choice(self.size, self.batch, replace=False)
         noise = rng.standard_normal(len(x))
         of_current = prior_of_current(self.log_prior, x)

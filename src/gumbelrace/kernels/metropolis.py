@@ -6,8 +6,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from gumbelrace.core.jit import check_generator
+from gumbelrace.core.pool import Pool
 from gumbelrace.errors import ShapeMismatch
-from gumbelrace.jit import check_generator
 from gumbelrace.kernels.base import Block, Info, Kernel
 from gumbelrace.kernels.checks import check_part, check_state, check_target, real_fields
 from gumbelrace.kernels.compiled_walk import CompiledWalk, can_compile
@@ -21,10 +22,9 @@ from gumbelrace.kernels.target import (
     prior_at,
     prior_of_current,
 )
-from gumbelrace.pool import Pool
+from gumbelrace.methods.base import Method
+from gumbelrace.methods.default import Default
 from gumbelrace.population.base import Floats
-from gumbelrace.solvers.base import Solver
-from gumbelrace.solvers.default import Default
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class Metropolis(Kernel[Position]):
     The arms are the current point and the proposed one, and their offsets
     log p(x) + log u and log p(x') + log q(x | x') - log q(x' | x).
 
-    Known algorithms are special cases of the solver: ``Race(Serfling())`` is the test of Bardenet,
+    Known algorithms are special cases of the method: ``Race(Serfling())`` is the test of Bardenet,
     Doucet & Holmes (2014) with δ spread evenly over the looks, and ``Race(Normal())`` that of
     Korattikara, Chen & Welling (2014) with looks that double and a normal law in place of Student's t.
     Gibbs sampling of a binary variable is a race of two arms as well (see `Gibbs`).
@@ -48,7 +48,7 @@ class Metropolis(Kernel[Position]):
         An object with ``propose(rng, x)`` and ``log_ratio(x, proposed)``, such as `RandomWalk`.
     log_prior : callable, optional
         ``log_prior(x) -> float``. Where it is -inf a proposal is rejected, and nothing is read.
-    solver : Solver
+    method : Method
         Default: ``Betting(0.001)`` where the population knows its reward range, else
         ``Race(Normal(), delta=1e-5)``: errors add up along a chain.
 
@@ -75,10 +75,10 @@ class Metropolis(Kernel[Position]):
     likelihood: Likelihood
     proposal: Proposal
     log_prior: LogPrior | None = None
-    solver: Solver = field(default_factory=Default)
+    method: Method = field(default_factory=Default)
 
     def __post_init__(self) -> None:
-        check_target(self.likelihood, self.log_prior, self.solver)
+        check_target(self.likelihood, self.log_prior, self.method)
         check_part(self.proposal, "proposal", "propose", "gumbelrace.RandomWalk(scale)")
 
     def started(self, state: Position) -> Position:
@@ -110,7 +110,7 @@ class Metropolis(Kernel[Position]):
     def is_compiled(self) -> bool:
         """Whether a step needs no Python: `likelihood`, `RandomWalk`, a prior by numba, a race."""
         return isinstance(self.proposal, RandomWalk) and can_compile(
-            self.likelihood, self.log_prior, self.solver
+            self.likelihood, self.log_prior, self.method
         )
 
     @functools.cached_property
@@ -126,10 +126,10 @@ class Metropolis(Kernel[Position]):
         scale: Floats = cast(RandomWalk, self.proposal).scale
         diagonal = stretched(scale, np.ones(dimension))
         factor = np.array(scale) if scale.ndim == 2 else np.diag(diagonal)
-        return CompiledWalk(likelihood, self.log_prior, factor, self.solver)
+        return CompiledWalk(likelihood, self.log_prior, factor, self.method)
 
     def _step(self, rng: np.random.Generator, state: Position) -> tuple[Position, Info]:
-        decisions, x = Decisions(self.solver, rng), checked_point(state.position)
+        decisions, x = Decisions(self.method, rng), checked_point(state.position)
         proposed = self._propose(rng, x)
         offset = self._offset(x, proposed)
         accepted = decisions.accepts(self.likelihood, x, proposed, offset)

@@ -7,7 +7,7 @@ import numpy as np
 import scipy  # its parts load when first used
 from numpy.typing import NDArray
 
-from gumbelrace.jit import part
+from gumbelrace.core.jit import part
 from gumbelrace.kernels.pseudopriors import NormalPseudoprior
 from gumbelrace.population.base import Floats
 

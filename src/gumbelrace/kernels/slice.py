@@ -21,9 +21,9 @@ from gumbelrace.kernels.target import (
     prior_at,
     prior_of_current,
 )
+from gumbelrace.methods.base import Method
+from gumbelrace.methods.default import Default
 from gumbelrace.population.base import Floats, checked_count
-from gumbelrace.solvers.base import Solver
-from gumbelrace.solvers.default import Default
 
 # By then a bracket has shrunk to nothing but rounding: the point stays where it is.
 MOST_CANDIDATES = 200
@@ -91,7 +91,7 @@ class Slice(Kernel[Position]):
         two ends, which keeps the target invariant.
     directions : Directions
         `EachCoordinate` or `RandomDirection`.
-    solver : Solver
+    method : Method
         Default: ``Betting(0.001)`` where the population knows its reward range, else
         ``Race(Normal(), delta=1e-5)``: errors add up along a chain.
 
@@ -113,12 +113,12 @@ class Slice(Kernel[Position]):
     log_prior: LogPrior | None = None
     max_steps_out: int = 8
     directions: Directions = field(default_factory=EachCoordinate)
-    solver: Solver = field(default_factory=Default)
+    method: Method = field(default_factory=Default)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "width", checked_scale(self.width))
         checked_count(self.max_steps_out, "max_steps_out", least=0)
-        check_target(self.likelihood, self.log_prior, self.solver)
+        check_target(self.likelihood, self.log_prior, self.method)
         check_part(self.directions, "directions", "choose", "gumbelrace.RandomDirection()")
 
     def started(self, state: Position) -> Position:
@@ -130,7 +130,7 @@ class Slice(Kernel[Position]):
     def step(self, rng: np.random.Generator, state: Position) -> tuple[Position, Info]:
         """Move along each line once."""
         check_state(state, Position)
-        decisions, x = Decisions(self.solver, rng), checked_point(state.position)
+        decisions, x = Decisions(self.method, rng), checked_point(state.position)
         lines, candidates = self.directions.choose(rng, len(x)), 0
         for direction in lines:
             level = prior_of_current(self.log_prior, x) - rng.standard_exponential()

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gumbelrace.core.jit import check_generator
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.jit import check_generator
 from gumbelrace.kernels.base import Info
 from gumbelrace.kernels.checks import try_out_prior
+from gumbelrace.methods.base import Asked, Method
+from gumbelrace.methods.questions import PROPOSED, Question
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import Floats, Population
-from gumbelrace.solvers.base import Asked, Solver
-from gumbelrace.solvers.questions import PROPOSED, Question
 
 Likelihood = Callable[[Floats], Population]
 LogPrior = Callable[[Floats], float]
@@ -36,15 +36,15 @@ class Position(NamedTuple):
 
 
 class Decisions:
-    """The decisions of one step: asks the solver, and counts what was read."""
+    """The decisions of one step: asks the method, and counts what was read."""
 
-    def __init__(self, solver: Solver, rng: np.random.Generator) -> None:
-        self.solver, self.rng = solver, check_generator(rng)
+    def __init__(self, method: Method, rng: np.random.Generator) -> None:
+        self.method, self.rng = method, check_generator(rng)
         self.evaluations = self.rewards = self.looks = 0
 
     def answer(self, asked: Asked, population: Population, offset: Floats) -> int:
         """Have a question answered."""
-        outcome = self.solver.answer(asked, population, offset, self.rng)
+        outcome = self.method.answer(asked, population, offset, self.rng)
         self.evaluations += outcome.evaluations
         self.rewards += population.rewards
         self.looks += outcome.looks

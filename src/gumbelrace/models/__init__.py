@@ -1,1 +1,1 @@
-"""Models: log factors and priors, knowing nothing of solvers and kernels."""
+"""Models: log factors and priors, knowing nothing of methods and kernels."""

@@ -14,8 +14,8 @@ from gumbelrace.applications.arch_chains import EXACT, Runs, Sampled
 from gumbelrace.applications.arch_result import ArchResult
 from gumbelrace.chain.trace import Trace
 from gumbelrace.kernels.carlin_chib import ModelChoice
+from gumbelrace.methods.exact import Exact
 from gumbelrace.models.arch.rows import log_likelihood, points_of
-from gumbelrace.solvers.exact import Exact
 from gumbelrace.verdict import clopper_pearson
 
 CONFIDENCE = 0.95

@@ -16,10 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from gumbelrace.applications.arch import ORDERS, Floats, Setting, laplace_fits
-from gumbelrace.bounds.normal import Normal
 from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
 from gumbelrace.kernels.langevin import Langevin, LangevinState
 from gumbelrace.kernels.pseudopriors import NormalPseudoprior
+from gumbelrace.methods.base import Method
+from gumbelrace.methods.bounds import Normal
+from gumbelrace.methods.exact import Exact
+from gumbelrace.methods.race import Race
 from gumbelrace.models.arch.fit import Laplace
 from gumbelrace.models.arch.likelihood import ArchLikelihood
 from gumbelrace.models.arch.model import PAPER_TAU
@@ -28,9 +31,6 @@ from gumbelrace.models.returns import Returns
 from gumbelrace.paper.arch_bins import Binned, binned
 from gumbelrace.population.control import table_of
 from gumbelrace.population.likelihood import by_arm
-from gumbelrace.solvers.base import Solver
-from gumbelrace.solvers.exact import Exact
-from gumbelrace.solvers.race import Race
 
 BATCH = 500
 ACCEPTANCE = 0.36
@@ -59,18 +59,18 @@ class PaperSetting(Setting):
         """As in `Setting`, and a gradient of all rows at the proposed parameter."""
         return super().exact_reads + self.data.size
 
-    def kernel(self, solver: Solver | None = None, adapt_for: int = 0) -> CarlinChib:
+    def kernel(self, method: Method | None = None, adapt_for: int = 0) -> CarlinChib:
         """Make the kernel of a chain over the orders; see `Setting.kernel`. An exact one has no control."""
-        solver = solver or Race(Normal(student=False))
-        exact = isinstance(solver, Exact)
+        method = method or Race(Normal(student=False))
+        exact = isinstance(method, Exact)
         likelihood = ArchLikelihood(self.data, PAPER_TAU, None if exact else self.control)
         models = [
-            candidate(fit, log_step, langevin(fit, likelihood, solver))
+            candidate(fit, log_step, langevin(fit, likelihood, method))
             for fit, log_step in zip(
                 self.fits, self.exact_log_steps if exact else self.log_steps, strict=True
             )
         ]
-        return CarlinChib(models, likelihood, adapt_for, solver=solver)
+        return CarlinChib(models, likelihood, adapt_for, method=method)
 
     def rewards(self, points: Floats, rows: Indices) -> Floats:
         """Give log factors of rows and points, without the control variate."""
@@ -89,19 +89,19 @@ def candidate(fit: Laplace, log_step: float, kernel: Langevin) -> Candidate:
     return Candidate(kernel, NormalPseudoprior(fit.mean, fit.covariance), fit.model.log_prior, state)
 
 
-def langevin(fit: Laplace, likelihood: ArchLikelihood, solver: Solver, warmup: int = 0) -> Langevin:
+def langevin(fit: Laplace, likelihood: ArchLikelihood, method: Method, warmup: int = 0) -> Langevin:
     """Make the moves of a parameter; exact ones follow the gradient of all rows."""
     data = likelihood.data
     return Langevin(
         likelihood,
         lambda index, x: fit.model.gradient(index, x, data),
         size=data.size,
-        batch=data.size if isinstance(solver, Exact) else min(BATCH, data.size),
+        batch=data.size if isinstance(method, Exact) else min(BATCH, data.size),
         log_prior=fit.model.log_prior,
         prior_gradient=fit.model.prior_gradient,
         warmup=warmup,
         target_acceptance=ACCEPTANCE,
-        solver=solver,
+        method=method,
     )
 
 

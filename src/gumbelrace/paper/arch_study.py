@@ -18,14 +18,14 @@ from gumbelrace.applications.arch_chains import (
     moments_of,
     tracked,
 )
-from gumbelrace.bounds.normal import Normal
 from gumbelrace.chain.trace import Trace
 from gumbelrace.kernels.carlin_chib import ModelChoice
+from gumbelrace.methods.bounds import Normal
+from gumbelrace.methods.exact import Exact
+from gumbelrace.methods.race import Race
 from gumbelrace.models.arch.rows import points_of
 from gumbelrace.paper.arch_exact import Audits, audits
 from gumbelrace.paper.arch_setting import PaperSetting
-from gumbelrace.solvers.exact import Exact
-from gumbelrace.solvers.race import Race
 
 Floats = NDArray[np.float64]
 PILOTS = 20

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.bounds.lil import Lil, heuristic, radius
-from gumbelrace.bounds.normal import Normal
-from gumbelrace.bounds.serfling import Serfling
-from gumbelrace.jit import kernel
+from gumbelrace.core.jit import kernel
+from gumbelrace.methods.base import Method
+from gumbelrace.methods.betting import Betting
+from gumbelrace.methods.bounds import Normal, Serfling
+from gumbelrace.methods.gaussian_walk import b_normal
+from gumbelrace.methods.lil import Lil, heuristic, radius
 from gumbelrace.models.synthetic import normalised
 from gumbelrace.paper.records import BoundPoint, Level
 from gumbelrace.population.table import table
@@ -25,9 +27,6 @@ from gumbelrace.report.colours import STAND_IN
 from gumbelrace.report.numbers import percent, power_of_ten
 from gumbelrace.report.page import Key, Panel, Panels
 from gumbelrace.report.svg import Size, inline_svg
-from gumbelrace.solvers.base import Solver
-from gumbelrace.solvers.betting import Betting
-from gumbelrace.walk import b_normal
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -52,7 +51,7 @@ def unit_rewards(size: int = SIZE, arms: int = ARMS) -> Floats:
 
 
 def bound_curves(rewards: Floats, delta: float = DELTA) -> list[BoundPoint]:
-    """Give the width of every solver's bound on a mean, for T from 2 to N.
+    """Give the width of every method's bound on a mean, for T from 2 to N.
 
     Parameters
     ----------
@@ -64,7 +63,7 @@ def bound_curves(rewards: Floats, delta: float = DELTA) -> list[BoundPoint]:
     Examples
     --------
     >>> points = bound_curves(unit_rewards(size=5000, arms=2))
-    >>> sorted({point.solver for point in points})
+    >>> sorted({point.method for point in points})
     ['Betting', 'Racing-EBS', 'Racing-Normal', "lil'UCB"]
     """
     size, arms = rewards.shape
@@ -78,11 +77,11 @@ def bound_curves(rewards: Floats, delta: float = DELTA) -> list[BoundPoint]:
     ]
 
 
-def points(solver: str, rows: Indices, widths: Floats) -> Iterator[BoundPoint]:
+def points(method: str, rows: Indices, widths: Floats) -> Iterator[BoundPoint]:
     """Give the finite points of a curve."""
     for taken, width in zip(rows, widths, strict=True):
         if np.isfinite(width):
-            yield BoundPoint(solver, int(taken), float(width))
+            yield BoundPoint(method, int(taken), float(width))
 
 
 @kernel
@@ -110,16 +109,16 @@ def normal(rows: Indices, size: int, delta: float) -> tuple[Indices, Floats]:
     return rows, bound.coefficients(delta, rows, size).per_deviation
 
 
-def resolved(solver: Solver, rewards: Floats) -> tuple[Indices, Floats]:
+def resolved(method: Method, rewards: Floats) -> tuple[Indices, Floats]:
     """Give pairs (T, gap): the smallest gap that half of the races between rewards and zeros resolve by T.
 
-    Gaps that the solver does not resolve without reading everything are left out.
+    Gaps that the method does not resolve without reading everything are left out.
     """
     population = table(np.column_stack([rewards, np.zeros_like(rewards)]))
     smallest: dict[int, float] = {}
     for gap in GAPS:  # from large to small: the last one of a T stays
         offsets = np.tile([gap * len(rewards), 0.0], (RACES, 1))
-        results = solver.best_each(population, offsets, np.random.default_rng(SEED))
+        results = method.best_each(population, offsets, np.random.default_rng(SEED))
         if np.median(results.exhausted) == 0:
             smallest[int(np.median(results.evaluations)) // 2] = float(gap)
     return np.array(list(smallest), np.int64), np.array(list(smallest.values()))

@@ -11,9 +11,9 @@ import numpy as np
 
 from gumbelrace.paper.records import Broken
 from gumbelrace.paper.synthetic_figures import ON_THE_LINE, delta_axis
-from gumbelrace.paper.synthetic_problem import SOLVERS, PaperTable
+from gumbelrace.paper.synthetic_problem import METHODS, PaperTable
 from gumbelrace.population.base import Floats
-from gumbelrace.report.charts import log_axis, look_of, panel_axes, solver_keys
+from gumbelrace.report.charts import log_axis, look_of, method_keys, panel_axes
 from gumbelrace.report.colours import STAND_IN
 from gumbelrace.report.numbers import count, interval, percent, power_of_ten, probability
 from gumbelrace.report.page import Column, Key, Panel, Panels, Table
@@ -27,12 +27,12 @@ HAIR = 1e-6
 PANEL = Size(400, 290)
 APART = 1.07
 CAPTION = (
-    "Estimated error with its 95% interval against δ. A solver keeps its promise on or below the dotted"
+    "Estimated error with its 95% interval against δ. A method keeps its promise on or below the dotted"
     " line. Where no draw was wrong, a triangle stands at the upper end of the interval."
 )
 COLUMNS = [
     Column("case", is_number=False),
-    Column("solver", is_number=False),
+    Column("method", is_number=False),
     Column("wrong draws"),
     Column("error"),
     Column("95% interval"),
@@ -59,7 +59,7 @@ CASES: dict[str, Callable[[np.random.Generator], Floats]] = {
 
 
 def broken(draws: int, seed: int) -> Iterator[Broken]:
-    """Count how often each solver drops the better arm.
+    """Count how often each method drops the better arm.
 
     Examples
     --------
@@ -71,26 +71,26 @@ def broken(draws: int, seed: int) -> Iterator[Broken]:
         rewards[:, 0] = make(np.random.default_rng(seed))
         rewards[:, 0] -= rewards[:, 0].mean() - HAIR / SIZE
         population = PaperTable(rewards)
-        for solver in COMPARED:
+        for method in COMPARED:
             for delta in DELTAS:
                 rng = np.random.default_rng(seed)
-                found = SOLVERS[solver](delta).best_each(population, np.zeros((draws, 2)), rng)
+                found = METHODS[method](delta).best_each(population, np.zeros((draws, 2)), rng)
                 errors, read = int(np.sum(found.arms != 0)), int(found.evaluations.sum())
-                yield Broken(case, solver, delta, draws, errors, read / (draws * population.rewards))
+                yield Broken(case, method, delta, draws, errors, read / (draws * population.rewards))
 
 
 def broken_figure(broken: Sequence[Broken]) -> Panels:
     """Give the figure of the breaking cases for a page, a panel for each."""
     cases = list(dict.fromkeys(one.case for one in broken))
-    solvers = list(dict.fromkeys(one.solver for one in broken))
+    methods = list(dict.fromkeys(one.method for one in broken))
     panels = [case_panel(case, [one for one in broken if one.case == case]) for case in cases]
-    legend = [*solver_keys(solvers), ON_THE_LINE, Key("no error: upper end of the interval", marker="v")]
+    legend = [*method_keys(methods), ON_THE_LINE, Key("no error: upper end of the interval", marker="v")]
     return Panels(panels, 2, CAPTION, legend)
 
 
 def case_panel(case: str, broken: Sequence[Broken]) -> Panel:
     """Draw one case."""
-    solvers = list(dict.fromkeys(one.solver for one in broken))
+    methods = list(dict.fromkeys(one.method for one in broken))
 
     def draw(figure: Any) -> None:
         axes = panel_axes(figure, "δ", "error")
@@ -98,17 +98,17 @@ def case_panel(case: str, broken: Sequence[Broken]) -> Panel:
         log_axis(axes.yaxis, power_of_ten)
         axes.set_ylim(1.0 / (3.0 * max(one.draws for one in broken)), 2.0)
         axes.axline((1e-3, 1e-3), (1e-1, 1e-1), color=STAND_IN["quiet"], dashes=(2, 2), linewidth=1)
-        for number, solver in enumerate(solvers):
-            shift = APART ** (number - (len(solvers) - 1) / 2)
-            draw_solver(axes, [one for one in broken if one.solver == solver], shift)
+        for number, method in enumerate(methods):
+            shift = APART ** (number - (len(methods) - 1) / 2)
+            draw_method(axes, [one for one in broken if one.method == method], shift)
 
     label = f"Error against δ, both logarithmic, for the case {case}. {largest(broken)}"
     return Panel(case.capitalize(), inline_svg(draw, label, PANEL))
 
 
-def draw_solver(axes: Any, track: Sequence[Broken], shift: float) -> None:
-    """Draw one solver's errors, or bounds on them."""
-    look = look_of(track[0].solver)
+def draw_method(axes: Any, track: Sequence[Broken], shift: float) -> None:
+    """Draw one method's errors, or bounds on them."""
+    look = look_of(track[0].method)
     wrong = [one for one in track if one.errors]
     if wrong:
         at, errors = [shift * one.delta for one in wrong], [one.error for one in wrong]
@@ -123,10 +123,10 @@ def draw_solver(axes: Any, track: Sequence[Broken], shift: float) -> None:
 
 
 def largest(broken: Sequence[Broken]) -> str:
-    """Tell each solver's largest error."""
+    """Tell each method's largest error."""
     worst: dict[str, Broken] = {}
     for one in sorted(broken, key=lambda one: one.error):
-        worst[one.solver] = one
+        worst[one.method] = one
     told = [f"{name} {probability(one.error)} at δ = {one.delta:g}" for name, one in worst.items()]
     return f"Largest error: {', '.join(told)}."
 
@@ -136,7 +136,7 @@ def broken_table(broken: Sequence[Broken], delta: float) -> Table:
     rows = [
         [
             one.case,
-            one.solver,
+            one.method,
             f"{count(one.errors)} of {count(one.draws)}",
             probability(one.error),
             interval(one.interval),

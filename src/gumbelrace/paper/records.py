@@ -16,12 +16,12 @@ class Problem(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What one solver did on one problem at one δ."""
+    """What one method did on one problem at one δ."""
 
     arms: int
     shape: str
     scale: float
-    solver: str
+    method: str
     delta: float
     draws: int
     errors: int
@@ -60,10 +60,10 @@ class Claim(NamedTuple):
 
 
 class Broken(NamedTuple):
-    """What one solver did at one δ in a case made to break Racing-Normal."""
+    """What one method did at one δ in a case made to break Racing-Normal."""
 
     case: str
-    solver: str
+    method: str
     delta: float
     draws: int
     errors: int
@@ -81,9 +81,9 @@ class Broken(NamedTuple):
 
 
 class BoundPoint(NamedTuple):
-    """G(T): how far apart two means must be for a solver to tell them apart after T rows."""
+    """G(T): how far apart two means must be for a method to tell them apart after T rows."""
 
-    solver: str
+    method: str
     rows: int
     width: float  # in standard deviations of a reward
 

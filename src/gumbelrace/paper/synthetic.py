@@ -28,7 +28,7 @@ from gumbelrace.report.page import Block, Column, Files, Page, Section, Table, T
 from gumbelrace.tables.writing import write_rows
 
 CONTENTS = {
-    "records": "what every solver did at every point of the figures",
+    "records": "what every method did at every point of the figures",
     "claims": "the paper's statements, what was found, and whether they held",
     "broken": "races in the cases made to break Racing-Normal",
     "bounds": "the curves of Figure 1e",
@@ -37,13 +37,13 @@ CONTENTS = {
 TITLE = "Drawing from a discrete distribution without reading all of it"
 LEAD = (
     "The synthetic study of Chen and Ghahramani, “Scalable Discrete Sampling as a Multi-Armed Bandit "
-    "Problem” (ICML 2016, section 5.1), run again by gumbelrace, with a solver that the paper does not "
+    "Problem” (ICML 2016, section 5.1), run again by gumbelrace, with a method that the paper does not "
     "have."
 )
 WHAT = (
     "A state X has D possible values, the probability of each a product of N factors. A draw adds a "
     "Gumbel variable to each value's sum of log factors and returns the value with the largest total; a"
-    " solver has to find it from as few log factors (rewards) as it can, with an error of at most δ. "
+    " method has to find it from as few log factors (rewards) as it can, with an error of at most δ. "
     "The rewards are normal, uniform or lognormal(0, 2), shifted and scaled so that p(X) is fixed "
     "(Figure 1a) and every reward has the standard deviation σ. Every draw was done again exactly with "
     "the same Gumbel variables: a draw that differs is an error."
@@ -69,7 +69,7 @@ BREAKING = (
 )
 KEY_PROBLEM = Problem(10, "normal", 1e-4)
 KEY_COLUMNS = [
-    Column("solver", is_number=False),
+    Column("method", is_number=False),
     Column("share read"),
     Column("wrong draws"),
     Column("error"),
@@ -202,7 +202,7 @@ def middle(deltas: Sequence[float]) -> float:
 
 
 def key_table(records: Sequence[Record]) -> Table:
-    """Give a row for the exact scan and one for each solver."""
+    """Give a row for the exact scan and one for each method."""
     scan = median(one.scan_seconds for one in records)
     exact = ["exact scan", "100%", "none", "0", "", microseconds(scan), times(1.0)]
     problem, delta = records[0].problem, records[0].delta
@@ -213,7 +213,7 @@ def key_table(records: Sequence[Record]) -> Table:
 def key_row(one: Record) -> list[str]:
     """Lay out a record."""
     return [
-        one.solver,
+        one.method,
         percent(one.read),
         f"{count(one.errors)} of {count(one.draws)}",
         probability(one.error),
@@ -228,10 +228,10 @@ def key_sentence(records: Sequence[Record]) -> str:
     fastest = max(records, key=lambda one: one.speed_up)
     least = min(records, key=lambda one: one.read)
     if fastest.speed_up > 1.0:
-        gain = f"{fastest.solver} is the fastest: {times(fastest.speed_up)} as fast as an exact scan"
+        gain = f"{fastest.method} is the fastest: {times(fastest.speed_up)} as fast as an exact scan"
     else:
-        gain = "No solver is faster than an exact scan here"
-    read = f"{least.solver} reads least, {percent(least.read)} of the rewards"
+        gain = "No method is faster than an exact scan here"
+    read = f"{least.method} reads least, {percent(least.read)} of the rewards"
     if least is fastest:
         read = f"it reads {percent(least.read)} of the rewards, the least of all"
     return f"{gain}; {read}. {kept(records)}"
@@ -240,7 +240,7 @@ def key_sentence(records: Sequence[Record]) -> str:
 def kept(records: Sequence[Record]) -> str:
     """Say who erred more often than δ allows, for sure."""
     delta = records[0].delta
-    broken = [one.solver for one in records if one.interval[0] > one.delta]
+    broken = [one.method for one in records if one.interval[0] > one.delta]
     if broken:
         return f"More errors than δ = {delta:g} allows were made by {', '.join(broken)}."
-    return f"No solver erred more often than δ = {delta:g} allows."
+    return f"No method erred more often than δ = {delta:g} allows."

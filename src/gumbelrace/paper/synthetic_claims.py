@@ -75,9 +75,9 @@ def promise(counts: Iterable[tuple[int, int, float]]) -> Promise:
     return Promise(len(chances), sum(p < LEVEL for p in chances), len(chances) * min(chances))
 
 
-def of(records: Iterable[Record], *solvers: str) -> list[Record]:
-    """Give the records of some solvers."""
-    return [record for record in records if record.solver in solvers]
+def of(records: Iterable[Record], *methods: str) -> list[Record]:
+    """Give the records of some methods."""
+    return [record for record in records if record.method in methods]
 
 
 def counts(records: Iterable[Record]) -> list[tuple[int, int, float]]:
@@ -85,11 +85,11 @@ def counts(records: Iterable[Record]) -> list[tuple[int, int, float]]:
     return [(record.errors, record.draws, record.delta) for record in records]
 
 
-def by_point(records: Iterable[Record], *solvers: str) -> dict[tuple[Problem, float], dict[str, Record]]:
-    """Put the records of some solvers side by side."""
+def by_point(records: Iterable[Record], *methods: str) -> dict[tuple[Problem, float], dict[str, Record]]:
+    """Put the records of some methods side by side."""
     table: dict[tuple[Problem, float], dict[str, Record]] = {}
-    for record in of(records, *solvers):
-        table.setdefault((record.problem, record.delta), {})[record.solver] = record
+    for record in of(records, *methods):
+        table.setdefault((record.problem, record.delta), {})[record.method] = record
     return table
 
 
@@ -115,7 +115,7 @@ def normal_keeps_its_promise(records: Sequence[Record]) -> Claim:
 
 
 def normal_reads_least(records: Sequence[Record]) -> Claim:
-    """Compare the paper's three solvers, but for its exception."""
+    """Compare the paper's three methods, but for its exception."""
     table = by_point(records, *PAPERS)
     others = {key: row for key, row in table.items() if (key[0].scale, key[0].shape) != EXCEPTION}
     lost = {key: row for key, row in others.items() if not _least(row, "Racing-Normal")}
@@ -146,8 +146,8 @@ def lil_reads_least_in_the_exception(records: Sequence[Record]) -> Claim:
     )
 
 
-def _least(row: dict[str, Record], solver: str) -> bool:
-    return all(row[solver].read <= record.read for record in row.values())
+def _least(row: dict[str, Record], method: str) -> bool:
+    return all(row[method].read <= record.read for record in row.values())
 
 
 def lil_exceeds(records: Sequence[Record]) -> Claim:
@@ -173,8 +173,8 @@ def lil_exceeds(records: Sequence[Record]) -> Claim:
 def only_normal_is_sharp(records: Sequence[Record]) -> Claim:
     """Compare errors with δ where the noise is large and δ is small."""
     hard = [r for r in records if r.scale == 0.1 and r.delta <= 0.01]
-    ratio = {solver: _error_over_delta(of(hard, solver)) for solver in PAPERS}
-    told = ", ".join(f"{solver} {value:.2f}" for solver, value in ratio.items())
+    ratio = {method: _error_over_delta(of(hard, method)) for method in PAPERS}
+    told = ", ".join(f"{method} {value:.2f}" for method, value in ratio.items())
     return Claim(
         "The bound is very loose for lil'UCB and Racing-EBS but sharp for Racing-Normal when the noise is "
         "large (σ=0.1) and δ is small.",
@@ -188,16 +188,16 @@ def _error_over_delta(records: Sequence[Record]) -> float:
 
 
 def uniform_suits_the_bounded(records: Sequence[Record]) -> Claim:
-    """Compare shapes for the two solvers that use the range of the rewards."""
+    """Compare shapes for the two methods that use the range of the rewards."""
     read = {
-        (solver, shape): np.mean([r.read for r in of(records, solver) if r.shape == shape])
-        for solver in PAPERS[:2]
+        (method, shape): np.mean([r.read for r in of(records, method) if r.shape == shape])
+        for method in PAPERS[:2]
         for shape in ("uniform", "normal", "lognormal")
     }
     told = "; ".join(
-        f"{solver}: "
-        + ", ".join(f"{shape} {read[solver, shape]:.1%}" for shape in ("uniform", "normal", "lognormal"))
-        for solver in PAPERS[:2]
+        f"{method}: "
+        + ", ".join(f"{shape} {read[method, shape]:.1%}" for shape in ("uniform", "normal", "lognormal"))
+        for method in PAPERS[:2]
     )
     ordered = all(read[s, "uniform"] < read[s, "normal"] < read[s, "lognormal"] for s in PAPERS[:2])
     return Claim(
@@ -211,9 +211,9 @@ def uniform_suits_the_bounded(records: Sequence[Record]) -> Claim:
 def marginal_is_conservative(records: Sequence[Record]) -> Claim:
     """Compare both variance estimates, ten arms."""
     told, holds = [], True
-    for solver in PAPERS[1:]:
-        ratio = _marginal_over_paired([r for r in records if r.arms == 10], solver)
-        told.append(f"{solver} reads {min(ratio):.2f} to {max(ratio):.2f} times as much")
+    for method in PAPERS[1:]:
+        ratio = _marginal_over_paired([r for r in records if r.arms == 10], method)
+        told.append(f"{method} reads {min(ratio):.2f} to {max(ratio):.2f} times as much")
         holds &= min(ratio) > 0.97
     return Claim(
         "With the marginal variance (D=10) both races are more conservative.",
@@ -223,13 +223,13 @@ def marginal_is_conservative(records: Sequence[Record]) -> Claim:
     )
 
 
-def _marginal_over_paired(records: Sequence[Record], solver: str) -> list[float]:
+def _marginal_over_paired(records: Sequence[Record], method: str) -> list[float]:
     """Give the ratio of what is read with both variances, for each problem, over all δ."""
     read: dict[str, dict[Problem, float]] = {}
-    for r in of(records, solver, f"{solver}, marginal"):
-        sums = read.setdefault(r.solver, {})
+    for r in of(records, method, f"{method}, marginal"):
+        sums = read.setdefault(r.method, {})
         sums[r.problem] = sums.get(r.problem, 0.0) + r.read
-    return [read[f"{solver}, marginal"][problem] / sum_ for problem, sum_ in read[solver].items()]
+    return [read[f"{method}, marginal"][problem] / sum_ for problem, sum_ in read[method].items()]
 
 
 def normal_is_the_same_for_all_shapes(records: Sequence[Record]) -> Claim:
@@ -263,7 +263,7 @@ def kurtosis_of_the_lognormal(drawn: Floats) -> Claim:
 def normal_may_break(broken: Sequence[Broken]) -> Claim:
     """Look at rewards made to break the normal assumption."""
     worst = {
-        case: max((r.errors / r.draws, r.delta) for r in broken if r.case == case and r.solver in NORMAL)
+        case: max((r.errors / r.draws, r.delta) for r in broken if r.case == case and r.method in NORMAL)
         for case in {r.case: None for r in broken}
     }
     told = ", ".join(
@@ -280,7 +280,7 @@ def normal_may_break(broken: Sequence[Broken]) -> Claim:
 
 def betting_keeps_its_promise(records: Sequence[Record], broken: Sequence[Broken]) -> Claim:
     """Test Betting at every point, and where Racing-Normal breaks."""
-    hurt = [(r.errors, r.draws, r.delta) for r in broken if r.solver == "Betting"]
+    hurt = [(r.errors, r.draws, r.delta) for r in broken if r.method == "Betting"]
     found = promise(counts(of(records, "Betting")) + hurt)
     return Claim("Ours, proved: the error of Betting never exceeds δ.", f"{found}.", found.kept)
 

@@ -12,10 +12,10 @@ from gumbelrace.report.charts import (
     PANEL,
     log_axis,
     look_of,
+    method_keys,
     panel_axes,
     say,
     shape_keys,
-    solver_keys,
 )
 from gumbelrace.report.colours import STAND_IN
 from gumbelrace.report.numbers import count, percent, power_of_ten, probability
@@ -40,12 +40,12 @@ class Figure:
 
     number: int
     arms: int
-    solvers: tuple[str, ...]
+    methods: tuple[str, ...]
     about: str
 
     def chosen(self, records: Iterable[Record]) -> list[Record]:
         """Give the figure's records."""
-        return [one for one in records if one.arms == self.arms and one.solver in self.solvers]
+        return [one for one in records if one.arms == self.arms and one.method in self.methods]
 
 
 FIGURES = (
@@ -68,7 +68,7 @@ def figure_panels(figure: Figure, records: Sequence[Record], before: Sequence[Pa
     for number, draw in enumerate((error_panel, read_panel)):
         panels = [*before[number : number + 1], *(draw(chosen, scale) for scale in scales)]
         rows += [Panel(f"({next(letters)}) {panel.title}", panel.svg) for panel in panels]
-    legend = [*solver_keys(figure.solvers), *shape_keys(), ON_THE_LINE]
+    legend = [*method_keys(figure.methods), *shape_keys(), ON_THE_LINE]
     return Panels(rows, len(rows) // 2, caption(figure, chosen, before), legend)
 
 
@@ -86,9 +86,9 @@ def caption(figure: Figure, chosen: Sequence[Record], before: Sequence[Panel]) -
 
 
 def series(records: Iterable[Record]) -> list[tuple[str, str, list[Record]]]:
-    """Give the records of each solver and shape, by δ."""
-    order = sorted(records, key=lambda one: (list(MARKERS).index(one.shape), one.solver, one.delta))
-    return [(*key, list(group)) for key, group in groupby(order, lambda one: (one.solver, one.shape))]
+    """Give the records of each method and shape, by δ."""
+    order = sorted(records, key=lambda one: (list(MARKERS).index(one.shape), one.method, one.delta))
+    return [(*key, list(group)) for key, group in groupby(order, lambda one: (one.method, one.shape))]
 
 
 def error_panel(records: Sequence[Record], scale: float) -> Panel:
@@ -101,8 +101,8 @@ def error_panel(records: Sequence[Record], scale: float) -> Panel:
         log_axis(axes.yaxis, power_of_ten)
         axes.set_ylim(1.0 / (3.0 * max(one.draws for one in records)), 0.5)
         axes.axline((1e-3, 1e-3), (1e-1, 1e-1), color=STAND_IN["quiet"], dashes=(2, 2), linewidth=1)
-        for number, (solver, shape, track) in enumerate(series(here)):
-            draw_errors(axes, track, solver, shape, APART ** (number / 2 - 2.5))
+        for number, (method, shape, track) in enumerate(series(here)):
+            draw_errors(axes, track, method, shape, APART ** (number / 2 - 2.5))
         if not any(one.errors for one in here):
             say(axes, "no error in any draw")
 
@@ -112,19 +112,19 @@ def error_panel(records: Sequence[Record], scale: float) -> Panel:
     return Panel(f"σ = {sigma(scale)}{level}", inline_svg(draw, label, PANEL))
 
 
-def draw_errors(axes: Any, track: Sequence[Record], solver: str, shape: str, shift: float) -> None:
-    """Draw one solver's errors, with gaps where there are none."""
-    look = look_of(solver)
+def draw_errors(axes: Any, track: Sequence[Record], method: str, shape: str, shift: float) -> None:
+    """Draw one method's errors, with gaps where there are none."""
+    look = look_of(method)
     shown = [one.error if one.errors else math.nan for one in track]
     bars = [[one.error - one.interval[0] for one in track], [one.interval[1] - one.error for one in track]]
     at = [one.delta * shift for one in track]
     axes.errorbar(at, shown, bars, fmt="none", ecolor=look.ink, elinewidth=1.0, alpha=0.75)
-    draw_line(axes, at, shown, solver, shape)
+    draw_line(axes, at, shown, method, shape)
 
 
-def draw_line(axes: Any, at: Sequence[float], values: Sequence[float], solver: str, shape: str) -> None:
-    """Draw a line in the solver's colour with the shape's markers."""
-    look = look_of(solver)
+def draw_line(axes: Any, at: Sequence[float], values: Sequence[float], method: str, shape: str) -> None:
+    """Draw a line in the method's colour with the shape's markers."""
+    look = look_of(method)
     axes.plot(
         at,
         values,
@@ -153,8 +153,8 @@ def read_panel(records: Sequence[Record], scale: float) -> Panel:
             # A race that is decided by the range of the rewards alone has read nothing, and has no mark.
             lowest = min((one.read for one in here if one.read > 0.0), default=0.1)
             axes.set_ylim(10.0 ** math.floor(math.log10(lowest)), 1.6)
-        for solver, shape, track in series(here):
-            draw_line(axes, [one.delta for one in track], [one.read for one in track], solver, shape)
+        for method, shape, track in series(here):
+            draw_line(axes, [one.delta for one in track], [one.read for one in track], method, shape)
 
     problem = f"D = {records[0].arms}, σ = {scale:g}"
     label = f"Share of the rewards read against δ, {problem}. {describe_reads(here)}"
@@ -184,21 +184,21 @@ def probabilities_panel(probabilities: Sequence[float]) -> Panel:
 
 
 def bounds_panel(points: Sequence[BoundPoint], delta: float = 0.1) -> Panel:
-    """Draw how wide each solver's bound is after T rows."""
-    solvers = list(dict.fromkeys(point.solver for point in points))
+    """Draw how wide each method's bound is after T rows."""
+    methods = list(dict.fromkeys(point.method for point in points))
 
     def draw(figure: Any) -> None:
         axes = panel_axes(figure, "rows read, T", "G(T), in σ")
         log_axis(axes.xaxis, power_of_ten)
         log_axis(axes.yaxis, power_of_ten)
         axes.set_ylim(1e-3, 2.0 * max(point.width for point in points))
-        for solver in solvers:
-            track = [point for point in points if point.solver == solver]
-            look = look_of(solver)
+        for method in methods:
+            track = [point for point in points if point.method == method]
+            look = look_of(method)
             width = [point.width for point in track]
             axes.plot([point.rows for point in track], width, color=look.ink, linestyle=look.style)
 
-    label = f"Width of the uncertainty bound against rows read at δ = {delta:g}, for {', '.join(solvers)}."
+    label = f"Width of the uncertainty bound against rows read at δ = {delta:g}, for {', '.join(methods)}."
     return Panel(f"G(T) at δ = {delta:g}", inline_svg(draw, label, PANEL))
 
 
@@ -209,17 +209,17 @@ def sigma(scale: float) -> str:
 
 
 def describe_errors(records: Sequence[Record]) -> str:
-    """Tell each solver's largest error."""
-    solvers = dict.fromkeys(one.solver for one in records)
-    most = {name: max(one.error for one in records if one.solver == name) for name in solvers}
+    """Tell each method's largest error."""
+    methods = dict.fromkeys(one.method for one in records)
+    most = {name: max(one.error for one in records if one.method == name) for name in methods}
     told = [f"{name} {probability(error) if error else 'none'}" for name, error in most.items()]
     return f"Largest error: {', '.join(told)}."
 
 
 def describe_reads(records: Sequence[Record]) -> str:
-    """Tell the least and most that each solver read."""
+    """Tell the least and most that each method read."""
     told = []
-    for name in dict.fromkeys(one.solver for one in records):
-        shares = [one.read for one in records if one.solver == name]
+    for name in dict.fromkeys(one.method for one in records):
+        shares = [one.read for one in records if one.method == name]
         told.append(f"{name} {percent(min(shares))} to {percent(max(shares))}")
     return f"{'; '.join(told)}."

@@ -1,4 +1,4 @@
-"""The paper's synthetic problem (section 5.1) and the solvers that it compares.
+"""The paper's synthetic problem (section 5.1) and the methods that it compares.
 
 p(X) is fixed, and every state has N rewards of one of three shapes, shifted and scaled to a standard
 deviation σ that says how hard the problem is. The paper shows its p(X) in a picture only; ours is a
@@ -12,18 +12,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gumbelrace.bounds.normal import Normal
-from gumbelrace.bounds.serfling import Serfling
-from gumbelrace.bounds.variance import Marginal
+from gumbelrace.methods.base import Method
+from gumbelrace.methods.betting import Betting
+from gumbelrace.methods.bounds import Marginal, Normal, Serfling
+from gumbelrace.methods.exact import Totals, compared
+from gumbelrace.methods.lilucb import LilUCB
+from gumbelrace.methods.race import Race
 from gumbelrace.models.synthetic import normalised
 from gumbelrace.paper.records import Problem
 from gumbelrace.population.base import Floats
 from gumbelrace.population.table import Table
-from gumbelrace.solvers.base import Solver
-from gumbelrace.solvers.betting import Betting
-from gumbelrace.solvers.exact import Totals, compared
-from gumbelrace.solvers.lilucb import LilUCB
-from gumbelrace.solvers.race import Race
 
 SIZE = 100_000
 ARMS = (2, 10, 100)
@@ -38,7 +36,7 @@ SHAPES: dict[str, Shape] = {
 DELTAS = {2: (1e-3, 3e-3, 1e-2, 3e-2, 0.1), 10: (1e-3, 3e-3, 1e-2, 3e-2, 0.1), 100: (1e-3, 1e-2, 0.1)}
 # The paper takes the estimated deviation for the true one.
 PAPER_NORMAL = Normal(student=False)
-SOLVERS: dict[str, Callable[[float], Solver]] = {
+METHODS: dict[str, Callable[[float], Method]] = {
     "lil'UCB": LilUCB,
     "Racing-EBS": lambda delta: Race(Serfling(), delta),
     "Racing-EBS, marginal": lambda delta: Race(Serfling(), delta, variance=Marginal()),

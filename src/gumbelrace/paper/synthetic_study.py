@@ -1,4 +1,4 @@
-"""The synthetic study: every solver on every problem at every δ, in threads, one point after the other.
+"""The synthetic study: every method on every problem at every δ, in threads, one point after the other.
 
 A point is the same whatever ran before it, so a study that goes on from its store ends as one that
 was never stopped (but for the times it measured).
@@ -16,22 +16,22 @@ from typing import NamedTuple
 import numpy as np
 
 from gumbelrace.applications.store import Stopped, Store, done_in_threads
+from gumbelrace.methods.base import Method
+from gumbelrace.methods.exact import Exact, Totals
 from gumbelrace.paper.records import Problem, Record
 from gumbelrace.paper.synthetic_problem import (
     ARMS,
     DELTAS,
+    METHODS,
     SCALES,
     SHAPES,
     SIZE,
-    SOLVERS,
     PaperTable,
     Prepared,
     Problems,
 )
 from gumbelrace.population.base import Floats
-from gumbelrace.sample import batches
-from gumbelrace.solvers.base import Solver
-from gumbelrace.solvers.exact import Exact, Totals
+from gumbelrace.sampling import batches
 from gumbelrace.verdict import wrong
 
 # Draws of one order of the rows share it; so many are made before the rows are shuffled anew.
@@ -49,14 +49,14 @@ class Point(NamedTuple):
     """One mark of a figure."""
 
     problem: Problem
-    solver: str
+    method: str
     delta: float
 
     @property
     def key(self) -> str:
         """Name in the store."""
         arms, shape, scale = self.problem
-        return f"{arms} {shape} {scale:g} {self.solver} {self.delta:g}"
+        return f"{arms} {shape} {scale:g} {self.method} {self.delta:g}"
 
 
 @dataclass(frozen=True)
@@ -90,20 +90,20 @@ class Settings:
     def points(self) -> list[Point]:
         """Every point of the paper's figures; those of a problem follow each other."""
         return [
-            Point(Problem(arms, shape, scale), solver, delta)
+            Point(Problem(arms, shape, scale), method, delta)
             for arms in reversed(self.arms)
             for scale in SCALES
             for shape in SHAPES
-            for solver in SOLVERS
+            for method in METHODS
             for delta in DELTAS[arms]
         ]
 
 
 def expected_cost(point: Point) -> float:
     """Give a rough cost of a point, for the time left: only ratios count."""
-    if point.solver == SLOW:
+    if point.method == SLOW:
         return 20.0
-    most_read = 4.0 if point.solver.startswith("Racing-EBS") else 1.0
+    most_read = 4.0 if point.method.startswith("Racing-EBS") else 1.0
     share = {0.1: 1.0, 1e-4: 0.1 * most_read, 1e-5: 0.02 * most_read}[point.problem.scale]
     return 0.1 + point.problem.arms * share
 
@@ -138,20 +138,20 @@ def run(
 
 def measured(point: Point, problems: Problems, settings: Settings, stop: threading.Event) -> Record:
     """Make the draws of a point and compare them with exact ones."""
-    prepared, solver = problems(point.problem), SOLVERS[point.solver](point.delta)
+    prepared, method = problems(point.problem), METHODS[point.method](point.delta)
     rng = np.random.default_rng([settings.seed, zlib.crc32(point.key.encode())])
-    # The same Gumbel variables at every point with so many arms: what differs is the solver's doing.
+    # The same Gumbel variables at every point with so many arms: what differs is the method's doing.
     noise = np.random.default_rng([settings.seed, point.problem.arms])
     tally = Tally()
-    most = settings.draws * (PULLS_A_DRAW if point.solver == SLOW else READS_A_DRAW)
-    batch = SLOW_BATCH if point.solver == SLOW else max(10, 1000 // point.problem.arms)
+    most = settings.draws * (PULLS_A_DRAW if point.method == SLOW else READS_A_DRAW)
+    batch = SLOW_BATCH if point.method == SLOW else max(10, 1000 // point.problem.arms)
     for population, count in _batches(prepared, settings.draws, batch, rng):
         if stop.is_set():
             raise Stopped
         if tally.draws == 0:
-            solver.best(population, None, rng)  # compiles
+            method.best(population, None, rng)  # compiles
         offsets = noise.gumbel(size=(count, population.arms))
-        tally.add(population, solver, prepared.sums, offsets, rng)
+        tally.add(population, method, prepared.sums, offsets, rng)
         if tally.read >= most or tally.is_exact(population.rewards):
             break
     return tally.record(point, population.rewards)
@@ -167,7 +167,7 @@ class Tally:
     def add(
         self,
         population: PaperTable,
-        solver: Solver,
+        method: Method,
         sums: Totals,
         offsets: Floats,
         rng: np.random.Generator,
@@ -176,7 +176,7 @@ class Tally:
         if len(self.scans) < SCANS:
             self.scans.append(_scan_seconds(population))
         started = time.thread_time()
-        found = solver.best_each(population, offsets, rng)
+        found = method.best_each(population, offsets, rng)
         self.seconds += time.thread_time() - started
         self.draws += len(offsets)
         self.errors += wrong(found.arms, sums.plus(offsets))
@@ -190,7 +190,7 @@ class Tally:
         """Sum up."""
         return Record(
             *point.problem,
-            point.solver,
+            point.method,
             point.delta,
             self.draws,
             self.errors,

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gumbelrace.core.jit import call_reader, part
+from gumbelrace.core.shuffle import Rows, SeparateRows, Streams
 from gumbelrace.errors import (
     FactorFailed,
     InvalidArgument,
@@ -16,10 +18,8 @@ from gumbelrace.errors import (
     RewardOutOfRange,
     ShapeMismatch,
 )
-from gumbelrace.jit import call_reader, part
 from gumbelrace.population.arrays import LARGEST_REWARD, NO_REWARD, floats, no_rewards
 from gumbelrace.population.control import ControlVariate, Known, checked_impossible, nothing_known
-from gumbelrace.shuffle import Rows, SeparateRows, Streams
 
 Floats = NDArray[np.float64]
 Range = tuple[Floats, Floats]
@@ -121,7 +121,7 @@ def _blame(
 class Population(ABC):
     """A finite population of rewards: `sizes[i]` of them for each arm i.
 
-    Populations are made by `gumbelrace.table`, `factors`, `compiled` and `independent`; solvers read
+    Populations are made by `gumbelrace.table`, `factors`, `compiled` and `independent`; methods read
     them. Their rewards do not change, and several threads may read them at once.
 
     Attributes

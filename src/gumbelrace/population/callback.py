@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbelrace.core.jit import address_of
 from gumbelrace.errors import ShapeMismatch
-from gumbelrace.jit import address_of
 from gumbelrace.population.arrays import floats
 
 _WORD = ctypes.c_int64

@@ -7,9 +7,10 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gumbelrace.core.jit import READER, users
+from gumbelrace.core.packed import Packed, fetch_row, pack, unpack
+from gumbelrace.core.shuffle import Rows
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.jit import READER, users
-from gumbelrace.packed import Packed, fetch_row, pack, unpack
 from gumbelrace.population.base import Floats, Range, SharedPopulation, checked_count, checked_range
 from gumbelrace.population.control import (
     ControlVariate,
@@ -21,7 +22,6 @@ from gumbelrace.population.control import (
     table_of,
 )
 from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, explained, try_out
-from gumbelrace.shuffle import Rows
 
 FORM = "log_factor(n, arm, *data)"
 # Rows lie anywhere in the user's data: they are fetched this many rows before they are needed.

@@ -15,11 +15,11 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gumbelrace.core.jit import part, users
+from gumbelrace.core.shuffle import Rows
 from gumbelrace.errors import InvalidArgument, InvalidReward, ShapeMismatch
-from gumbelrace.jit import part, users
 from gumbelrace.population.arrays import NO_REWARD, floats, no_rewards
 from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, try_out
-from gumbelrace.shuffle import Rows
 
 FORM = "function(n, arm, *data)"
 # Log probabilities that differ by less than this are the same; many steps of rounding apart, they are not.

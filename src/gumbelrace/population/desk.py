@@ -6,7 +6,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from gumbelrace.packed import Packed
+from gumbelrace.core.packed import Packed
 from gumbelrace.population.base import Floats, SharedPopulation
 
 # set(context, offset, low, high) -> rewards read: puts what is known of each arm into its offset, and the

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gumbelrace.core.shuffle import Rows
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import (
@@ -19,7 +20,6 @@ from gumbelrace.population.base import (
 )
 from gumbelrace.population.callback import Callback
 from gumbelrace.population.control import ControlVariate, Indices, Known, check_fit, known
-from gumbelrace.shuffle import Rows
 
 LogFactors = Callable[[NDArray[np.int64], NDArray[np.int64]], Any]
 

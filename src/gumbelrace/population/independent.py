@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gumbelrace.core.shuffle import LARGEST
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.arrays import check_unmasked, floats
 from gumbelrace.population.base import FAILED, Floats, Population, Range, checked_range
 from gumbelrace.population.callback import Callback
-from gumbelrace.shuffle import LARGEST
 
 LogFactors = Callable[[NDArray[np.int64], int], Any]
 

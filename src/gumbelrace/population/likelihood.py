@@ -7,14 +7,14 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gumbelrace.core.jit import part, users
+from gumbelrace.core.shuffle import Rows
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.jit import part, users
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import Floats, checked_count, checked_range
 from gumbelrace.population.compiled import Compiled
 from gumbelrace.population.control import ControlVariate, Indices, checked_impossible, nothing_known
 from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, try_out
-from gumbelrace.shuffle import Rows
 
 FORM = "log_factor(n, theta, *data)"
 

@@ -13,6 +13,9 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gumbelrace.core.jit import READER, USERS, part, users
+from gumbelrace.core.packed import Packed, pack, unpack
+from gumbelrace.core.shuffle import LARGEST
 from gumbelrace.errors import (
     FactorFailed,
     InvalidArgument,
@@ -20,11 +23,8 @@ from gumbelrace.errors import (
     RewardOutOfRange,
     ShapeMismatch,
 )
-from gumbelrace.jit import READER, USERS, part, users
-from gumbelrace.packed import Packed, pack, unpack
 from gumbelrace.population.base import FAILED, NOT_A_REWARD, Floats, checked_count, checked_range
 from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, explained, try_out
-from gumbelrace.shuffle import LARGEST
 
 FORM = "log_factor(i, j, *data)"
 

@@ -9,10 +9,11 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace import table_orders
+from gumbelrace.core import table_orders
+from gumbelrace.core.jit import FAST, READER, beside
+from gumbelrace.core.packed import pack, unpack
+from gumbelrace.core.shuffle import Rows, block_length
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.jit import FAST, READER, beside
-from gumbelrace.packed import pack, unpack
 from gumbelrace.population.arrays import (
     LARGEST_REWARD,
     LARGEST_WHOLE,
@@ -31,7 +32,6 @@ from gumbelrace.population.base import (
     checked_range,
 )
 from gumbelrace.population.control import ControlVariate, Indices, check_fit, known
-from gumbelrace.shuffle import Rows, block_length
 
 PASS_ROWS = 65_536
 # Held while a table's rows are shuffled, which happens once: one lock does for all tables.
@@ -54,7 +54,7 @@ def table(
 
     A memory map is never copied: its rows are read where they lie, in random blocks if `shuffled` says
     that they already are in random order, else one by one, and its range is computed by one pass when a
-    solver first asks for it.
+    method first asks for it.
 
     Parameters
     ----------

@@ -18,8 +18,8 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 from numba.core.registry import cpu_target
 
+from gumbelrace.core.packed import pack
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.packed import pack
 from gumbelrace.population.arrays import check_unmasked
 from gumbelrace.population.rebuilt import bounds_checked, interpreted
 

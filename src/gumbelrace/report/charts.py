@@ -1,4 +1,4 @@
-"""What the figures share: how solvers and shapes look, axes that line up, ticks in plain numbers."""
+"""What the figures share: how methods and shapes look, axes that line up, ticks in plain numbers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ LEFT, RIGHT, TOP, BOTTOM = 60, 10, 8, 40
 
 @dataclass(frozen=True)
 class Look:
-    """How a solver is drawn."""
+    """How a method is drawn."""
 
     label: str
     colour: str
@@ -42,14 +42,14 @@ LOOKS = {
 MARKERS = {"normal": "x", "uniform": "o", "lognormal": "s"}
 
 
-def look_of(solver: str) -> Look:
-    """Give the look of a solver; one with another variance looks the same."""
-    return LOOKS[solver.partition(",")[0]]
+def look_of(method: str) -> Look:
+    """Give the look of a method; one with another variance looks the same."""
+    return LOOKS[method.partition(",")[0]]
 
 
-def solver_keys(solvers: Sequence[str]) -> list[Key]:
-    """Give the entries of a legend for solvers."""
-    looks = [look_of(solver) for solver in solvers]
+def method_keys(methods: Sequence[str]) -> list[Key]:
+    """Give the entries of a legend for methods."""
+    looks = [look_of(method) for method in methods]
     return [Key(look.label, look.colour, look.dashes) for look in looks]
 
 

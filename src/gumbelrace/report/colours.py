@@ -1,7 +1,7 @@
 """The colours of a page by name, for a light and a dark screen.
 
-The four of the solvers stay apart for readers who see no red, no green or no blue (their distance in
-OKLab is at least 0.09), and every solver has a line style of its own as well. Steps are shades of one
+The four of the methods stay apart for readers who see no red, no green or no blue (their distance in
+OKLab is at least 0.09), and every method has a line style of its own as well. Steps are shades of one
 colour, for things that have an order.
 """
 

@@ -4,20 +4,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gumbelrace.applications.demo import Row, Standing, WatchedRace
+from gumbelrace.methods.base import Promise
 from gumbelrace.optional import optional
 from gumbelrace.report.charts import log_axis
 from gumbelrace.report.colours import STAND_IN
 from gumbelrace.report.numbers import count, microseconds, percent, times
 from gumbelrace.report.page import Code, Column, Page, Panel, Panels, Section, Table, Text
 from gumbelrace.report.svg import Size, inline_svg
-from gumbelrace.solvers.base import Promise
 
 LEAD = (
     "gumbelrace draws from a discrete distribution with very many factors while reading only those that"
-    " the draw needs. Here is what its solvers did on your machine a moment ago."
+    " the draw needs. Here is what its methods did on your machine a moment ago."
 )
 COLUMNS = [
-    Column("solver", is_number=False),
+    Column("method", is_number=False),
     Column("share read"),
     Column("wrong draws"),
     Column("µs a draw"),
@@ -27,7 +27,7 @@ COLUMNS = [
 READING = (
     "Share read: of all factors, by an average draw. Wrong: unlike an exact draw with the same Gumbel "
     "variables. Speed-up: over an exact scan by compiled code, measured in turns with it. Error bound: "
-    "the probability of a wrong draw that the solver allows, and whether that is proved or rests on an "
+    "the probability of a wrong draw that the method allows, and whether that is proved or rests on an "
     "assumption."
 )
 OWN = """\
@@ -57,9 +57,9 @@ TICKS = [-10, -1, 0, 1]
 CAPTION = (
     "A lane for each state, the horizontal line being the sum of the state that leads. Dots: how far a "
     "state's sum is behind, estimated from the rows read so far (on the scale of log p; the axis is "
-    "compressed away from zero). Bars: the interval of that gap by the solver's own bound (δ = "
+    "compressed away from zero). Bars: the interval of that gap by the method's own bound (δ = "
     "{delta:g}, shared by {rivals} rivals). A state is dropped, ✕, when its whole bar lies below the "
-    "line. Which states were still read was noted while the solver ran."
+    "line. Which states were still read was noted while the method ran."
 )
 
 
@@ -69,7 +69,7 @@ def demo_page(rows: Sequence[Row], race: WatchedRace, facts: Mapping[str, str] |
     Parameters
     ----------
     rows : sequence of Row
-        What each solver did.
+        What each method did.
     race : WatchedRace
         One race to watch.
     facts : mapping, optional
@@ -80,7 +80,7 @@ def demo_page(rows: Sequence[Row], race: WatchedRace, facts: Mapping[str, str] |
         LEAD,
         facts or {},
         [
-            Section("What each solver did", [Table(COLUMNS, [cells(row) for row in rows]), Text(READING)]),
+            Section("What each method did", [Table(COLUMNS, [cells(row) for row in rows]), Text(READING)]),
             Section("Watch one race", [Text(story(race)), race_figure(race)]),
             Section("What to do next", [Text(NEXT), Code(OWN)]),
         ],
@@ -90,7 +90,7 @@ def demo_page(rows: Sequence[Row], race: WatchedRace, facts: Mapping[str, str] |
 def cells(row: Row) -> list[str]:
     """Lay out a row."""
     return [
-        f"`{row.solver}`" if "(" in row.solver else row.solver,
+        f"`{row.method}`" if "(" in row.method else row.method,
         percent(row.read),
         f"{count(row.errors)} of {count(row.draws)}",
         microseconds(row.seconds),
@@ -100,7 +100,7 @@ def cells(row: Row) -> list[str]:
 
 
 def bound(promise: Promise) -> str:
-    """Say how often a solver may err."""
+    """Say how often a method may err."""
     if promise.delta == 0.0:
         return "never wrong"
     return f"{promise.delta:g}, {'proved' if promise.proved else 'assumed'}"

@@ -16,11 +16,11 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbelrace.core.shuffle import Rows, block_length
 from gumbelrace.errors import InvalidArgument, InvalidFile, InvalidReward
 from gumbelrace.population.arrays import ROUNDED, would_round
 from gumbelrace.population.base import Floats, Range
 from gumbelrace.population.factors import Factors
-from gumbelrace.shuffle import Rows, block_length
 from gumbelrace.tables.columns import ColumnFile, check_names, ending, open_columns
 from gumbelrace.tables.numbers import Allowed, allowed, listed, numbers
 from gumbelrace.tables.rows import Indices, Layout, RowFile, npy_layout, room_for

@@ -37,14 +37,14 @@ WAYS = [
 ]
 
 
-def law_tail(solver, keep, placed=True, sign=1.0, temperature=1.0, replicates=1500, sweeps=12):
+def law_tail(method, keep, placed=True, sign=1.0, temperature=1.0, replicates=1500, sweeps=12):
     """Tail probability of where independent chains are after some sweeps, six mentions each."""
     table = symmetric(6, 0.25, 0.8, seed=1)
     all_of_them = partitions(6)
     p = np.exp([energy(table, labels) / temperature for labels in all_of_them])
     number = {labels: k for k, labels in enumerate(all_of_them)}
     factor = pairs_of(sign * table, (-4.0, 4.0))
-    kernel = gr.ClusterGibbs(factor, solver, keep, annealing=gr.Constant(temperature))
+    kernel = gr.ClusterGibbs(factor, method, keep, annealing=gr.Constant(temperature))
     rng, found = np.random.default_rng(2), []
     for _ in range(replicates):
         state = kernel.start(rng, placed=placed)
@@ -52,7 +52,7 @@ def law_tail(solver, keep, placed=True, sign=1.0, temperature=1.0, replicates=15
             state, _ = kernel.step(rng, state)
         found.append(number[canonical(state.labels)])
     cells, expected = pooled(np.array(found), p / p.sum(), replicates)
-    return tail(cells, expected, slack=6 * solver.promise.delta)
+    return tail(cells, expected, slack=6 * method.promise.delta)
 
 
 def pooled(cells, p, count, least=8.0):
@@ -62,9 +62,9 @@ def pooled(cells, p, count, least=8.0):
     return new[cells], np.bincount(new, p)
 
 
-@pytest.mark.parametrize(("solver", "keep"), WAYS, ids=repr)
-def test_partitions_have_the_right_law(solver, keep):
-    assert law_tail(solver, keep) > ALARM
+@pytest.mark.parametrize(("method", "keep"), WAYS, ids=repr)
+def test_partitions_have_the_right_law(method, keep):
+    assert law_tail(method, keep) > ALARM
 
 
 def test_mentions_that_enter_one_by_one_have_the_right_law():
@@ -75,9 +75,9 @@ def test_a_temperature_scales_all_factors():
     assert law_tail(gr.Exact(), "sums", temperature=2.0) > ALARM
 
 
-@pytest.mark.parametrize("solver", [gr.Exact(), EARLY], ids=repr)
-def test_a_wrong_sign_is_noticed(solver):
-    assert law_tail(solver, "nothing", sign=-1.0) < 1e-12
+@pytest.mark.parametrize("method", [gr.Exact(), EARLY], ids=repr)
+def test_a_wrong_sign_is_noticed(method):
+    assert law_tail(method, "nothing", sign=-1.0) < 1e-12
 
 
 @pytest.mark.parametrize("keep", ["nothing", "pairs"])
@@ -85,10 +85,10 @@ def test_races_of_larger_clusters_keep_the_law(keep):
     """60 mentions, weak factors: energy and number of clusters of 30 raced and 30 exact chains (Welch)."""
     table = symmetric(60, 0.02, 0.25, seed=3)
     means = {}
-    for solver in (gr.Exact(), gr.Race(delta=0.01)):
-        kernel = gr.ClusterGibbs(pairs_of(table), solver, keep)
+    for method in (gr.Exact(), gr.Race(delta=0.01)):
+        kernel = gr.ClusterGibbs(pairs_of(table), method, keep)
         ends = [chain(kernel, start(kernel), 25, seed)[5:] for seed in range(30)]
-        means[solver] = np.array([mean_statistics(table, visited) for visited in ends])
+        means[method] = np.array([mean_statistics(table, visited) for visited in ends])
     for exact, raced in zip(*(values.T for values in means.values()), strict=True):
         assert stats.ttest_ind(exact, raced, equal_var=False).pvalue > ALARM / 2
     assert sum(info.evaluations for _, info in ends[0]) < 0.9 * sum(info.rewards for _, info in ends[0])
@@ -135,11 +135,11 @@ def test_all_exact_ways_make_the_same_draws(table, placed, merges):
 
 
 @pytest.mark.parametrize("merges", [False, True])
-@pytest.mark.parametrize("solver", [gr.Race(), gr.Betting(), PAPER], ids=repr)
+@pytest.mark.parametrize("method", [gr.Race(), gr.Betting(), PAPER], ids=repr)
 @pytest.mark.parametrize("table", [TABLES["planted"], TABLES["ties"]], ids=["planted", "ties"])
-def test_a_race_that_keeps_pairs_is_the_race_that_does_not(table, solver, merges):
+def test_a_race_that_keeps_pairs_is_the_race_that_does_not(table, method, merges):
     factor = pairs_of(table, (-8.0, 8.0))
-    plain, keeping = (gr.ClusterGibbs(factor, solver, keep, merges=merges) for keep in ("nothing", "pairs"))
+    plain, keeping = (gr.ClusterGibbs(factor, method, keep, merges=merges) for keep in ("nothing", "pairs"))
     visited = chain(plain, start(plain), 10, 9)
     for (state, info), (twin, kept) in zip(visited, chain(keeping, start(keeping), 10, 9), strict=True):
         assert np.array_equal(state.labels, twin.labels)
@@ -202,13 +202,13 @@ AUDITED = {
 }
 
 
-@pytest.mark.parametrize("solver", [gr.Race(), gr.Betting()], ids=repr)
+@pytest.mark.parametrize("method", [gr.Race(), gr.Betting()], ids=repr)
 @pytest.mark.parametrize("name", AUDITED)
-def test_audit_keeps_the_promise(name, solver):
+def test_audit_keeps_the_promise(name, method):
     """P(error) <= δ: fails only if the errors' Clopper-Pearson interval (1 - 2e-4) lies above δ."""
     table = AUDITED[name]
     span = np.triu(table, 1).min() - 0.01, np.triu(table, 1).max() + 0.01
-    kernel = gr.ClusterGibbs(pairs_of(table, span), solver)
+    kernel = gr.ClusterGibbs(pairs_of(table, span), method)
     state, info = chain(kernel, start(kernel, placed=False), 4, 16)[-1]
     wrong, made = np.sum([kernel.audit(np.random.default_rng(k), state)[:2] for k in range(3)], axis=0)
     assert made == 3 * len(table)
@@ -224,16 +224,16 @@ def one_person_and_many(value):
     return table, gr.Labels(labels)
 
 
-@pytest.mark.parametrize("solver", [gr.Race(), gr.Betting()], ids=repr)
-def test_clusters_that_cannot_win_are_not_read(solver):
+@pytest.mark.parametrize("method", [gr.Race(), gr.Betting()], ids=repr)
+def test_clusters_that_cannot_win_are_not_read(method):
     table, state = one_person_and_many(-0.9)
-    kernel = gr.ClusterGibbs(pairs_of(table, (-1.0, 1.0)), solver, annealing=gr.Constant(0.0))
+    kernel = gr.ClusterGibbs(pairs_of(table, (-1.0, 1.0)), method, annealing=gr.Constant(0.0))
     after, info = kernel.step(np.random.default_rng(42), state)
     assert np.array_equal(after.labels, state.labels)
     # Mentions of the large cluster read no other one; those of small ones may read everything.
     assert info.evaluations <= 60 * 59 + 80 * 140
     assert kernel.audit(np.random.default_rng(43), state)[:2] == (0, 140)
-    wide = gr.ClusterGibbs(pairs_of(table, (-100.0, 100.0)), solver, annealing=gr.Constant(0.0))
+    wide = gr.ClusterGibbs(pairs_of(table, (-100.0, 100.0)), method, annealing=gr.Constant(0.0))
     assert wide.step(np.random.default_rng(42), state)[1].evaluations > info.evaluations
 
 
@@ -271,8 +271,8 @@ def test_shrinkage_makes_the_first_look_safer():
     table = np.triu(table, 1) + np.triu(table, 1).T
     state = gr.Labels((np.arange(600) % 6).astype(np.int32))
     wrong = [
-        gr.ClusterGibbs(pairs_of(table), solver).audit(np.random.default_rng(23), state)[0]
-        for solver in (gr.Race(), PAPER)
+        gr.ClusterGibbs(pairs_of(table), method).audit(np.random.default_rng(23), state)[0]
+        for method in (gr.Race(), PAPER)
     ]
     assert wrong[0] < wrong[1]
 
@@ -284,8 +284,8 @@ def test_equal_first_rewards_convince_the_paper_only():
     table = np.where(state.labels[:, None] == state.labels, 1.0, -1.0)
     pairs, rng, n = pairs_of(table).without_range(), np.random.default_rng(24), clusters * size
     (paper_state, paper), (_, ours) = (
-        gr.ClusterGibbs(pairs, solver, annealing=gr.Constant(0.0)).step(rng, state)
-        for solver in (PAPER, gr.Race())
+        gr.ClusterGibbs(pairs, method, annealing=gr.Constant(0.0)).step(rng, state)
+        for method in (PAPER, gr.Race())
     )
     assert canonical(paper_state.labels) == canonical(state.labels)
     assert paper.evaluations == n * 3 * clusters
@@ -297,7 +297,7 @@ def test_evaluations_are_counted():
     for keep in EXACT_WAYS:
         kernel = gr.ClusterGibbs(pairs_of(table), gr.Exact(), keep)
         for placed in (True, False):
-            visited = chain(kernel.with_solver(gr.Exact()), start(kernel, placed), 3, 24)
+            visited = chain(kernel.with_method(gr.Exact()), start(kernel, placed), 3, 24)
             infos = [info for _, info in visited]
             first = n * (n - 1) if placed else n * (n - 1) // 2
             assert [info.rewards for info in infos] == [first, n * (n - 1), n * (n - 1)]
@@ -361,10 +361,10 @@ def test_merging_two_halves_of_a_person():
     table = planted([80], 0.5, 0.3, 28)[1]
     halves = gr.Labels((np.arange(80) % 2).astype(np.int32))
     apart = np.where(halves.labels[:, None] == halves.labels, 1.0, -1.0) * abs(table)
-    for keep, solver in (("nothing", gr.Race()), ("pairs", gr.Race()), ("sums", None)):
+    for keep, method in (("nothing", gr.Race()), ("pairs", gr.Race()), ("sums", None)):
         for values, clusters in ((table, 1), (apart, 2)):
             options = {"annealing": gr.Constant(0.0), "merges": True}
-            kernel = gr.ClusterGibbs(pairs_of(values), solver, keep, **options)
+            kernel = gr.ClusterGibbs(pairs_of(values), method, keep, **options)
             state, _ = kernel.step(np.random.default_rng(29), halves)
             assert len(set(state.labels.tolist())) == clusters
 
@@ -372,21 +372,21 @@ def test_merging_two_halves_of_a_person():
 def test_annealing_finds_persons():
     person, table = planted([60, 30, 20], 0.6, 0.5, 30)
     cooling = gr.Geometric(2.0, 0.7, zero_after=12)
-    for solver, keep in ((gr.Race(), "nothing"), (gr.Race(), "pairs"), (None, "sums")):
-        kernel = gr.ClusterGibbs(pairs_of(table), solver, keep, annealing=cooling)
+    for method, keep in ((gr.Race(), "nothing"), (gr.Race(), "pairs"), (None, "sums")):
+        kernel = gr.ClusterGibbs(pairs_of(table), method, keep, annealing=cooling)
         state, info = chain(kernel, start(kernel, placed=False), 15, 31)[-1]
         assert canonical(state.labels) == canonical(person)
         assert info.acceptance == 0.0
 
 
 @pytest.mark.parametrize(
-    ("solver", "keep"), [(gr.Race(), "pairs"), (gr.Betting(), "nothing"), (None, "sums")]
+    ("method", "keep"), [(gr.Race(), "pairs"), (gr.Betting(), "nothing"), (None, "sums")]
 )
-def test_a_run_goes_on_from_a_checkpoint(tmp_path, solver, keep):
+def test_a_run_goes_on_from_a_checkpoint(tmp_path, method, keep):
     factor = pairs_of(AUDITED["planted"], (-8.0, 8.0))
 
     def run(steps, **options):
-        kernel = gr.ClusterGibbs(factor, solver, keep, scan=gr.Shuffled(), merges=True)
+        kernel = gr.ClusterGibbs(factor, method, keep, scan=gr.Shuffled(), merges=True)
         rng = np.random.default_rng(32)
         return gr.run(kernel, start(kernel, placed=False), steps, rng, progress=False, **options)
 
@@ -411,7 +411,7 @@ def test_threads_share_a_kernel():
     for thread in threads:
         thread.join()
     for seed, visited in found.items():
-        alone = chain(kernel.with_solver(gr.Race()), start(kernel), 20, seed)
+        alone = chain(kernel.with_method(gr.Race()), start(kernel), 20, seed)
         for (state, info), (twin, counted) in zip(visited, alone, strict=True):
             assert np.array_equal(state.labels, twin.labels)
             assert info == counted
@@ -457,10 +457,10 @@ def test_wrong_states(labels, error, words):
     [
         ({"pairs": np.zeros((4, 4))}, errors.InvalidArgument, "gumbelrace.pairs"),
         ({"keep": "matrix"}, errors.InvalidArgument, "'nothing', 'pairs', 'sums'"),
-        ({"keep": "sums", "solver": gr.Race()}, errors.InvalidArgument, "Exact"),
-        ({"solver": gr.LilUCB()}, errors.InvalidArgument, "solver"),
-        ({"solver": gr.Betting()}, errors.UnknownRange, "reward_range"),
-        ({"solver": gr.Race(gr.Serfling())}, errors.UnknownRange, "reward_range"),
+        ({"keep": "sums", "method": gr.Race()}, errors.InvalidArgument, "Exact"),
+        ({"method": gr.LilUCB()}, errors.InvalidArgument, "method"),
+        ({"method": gr.Betting()}, errors.UnknownRange, "reward_range"),
+        ({"method": gr.Race(gr.Serfling())}, errors.UnknownRange, "reward_range"),
     ],
 )
 def test_what_is_wrong_is_said(options, error, words):
@@ -468,23 +468,23 @@ def test_what_is_wrong_is_said(options, error, words):
         gr.ClusterGibbs(**{"pairs": pairs_of(np.zeros((4, 4))), **options})
 
 
-def test_default_solvers():
+def test_default_methods():
     few, ranged = pairs_of(np.zeros((4, 4))), pairs_of(np.zeros((4, 4)), (0.0, 1.0))
-    assert isinstance(gr.ClusterGibbs(few, keep="nothing").solver, gr.Race)
-    assert isinstance(gr.ClusterGibbs(ranged, keep=gr.Keep.PAIRS).solver, gr.Betting)
-    assert isinstance(gr.ClusterGibbs(few, keep="sums").solver, gr.Exact)
-    assert isinstance(gr.ClusterGibbs(few).solver, gr.Exact)
+    assert isinstance(gr.ClusterGibbs(few, keep="nothing").method, gr.Race)
+    assert isinstance(gr.ClusterGibbs(ranged, keep=gr.Keep.PAIRS).method, gr.Betting)
+    assert isinstance(gr.ClusterGibbs(few, keep="sums").method, gr.Exact)
+    assert isinstance(gr.ClusterGibbs(few).method, gr.Exact)
 
 
 def test_what_is_kept_by_default():
-    """Sums, or pairs where the solver races; of very many mentions nothing, and choices race."""
+    """Sums, or pairs where the method races; of very many mentions nothing, and choices race."""
     few, many = pairs_of(np.zeros((4, 4))), gr.Pairs(None, (), 20_001)
-    kept = [gr.ClusterGibbs(few, solver).keep for solver in (None, gr.Exact(), gr.Race())]
+    kept = [gr.ClusterGibbs(few, method).keep for method in (None, gr.Exact(), gr.Race())]
     assert kept == [gr.Keep.SUMS, gr.Keep.SUMS, gr.Keep.PAIRS]
-    assert gr.ClusterGibbs(few).with_solver(gr.Race()).keep == gr.Keep.PAIRS
-    assert gr.ClusterGibbs(few, keep="nothing").with_solver(gr.Exact()).keep == gr.Keep.NOTHING
+    assert gr.ClusterGibbs(few).with_method(gr.Race()).keep == gr.Keep.PAIRS
+    assert gr.ClusterGibbs(few, keep="nothing").with_method(gr.Exact()).keep == gr.Keep.NOTHING
     assert gr.ClusterGibbs(many).keep == gr.Keep.NOTHING
-    assert isinstance(gr.ClusterGibbs(many).solver, gr.Race)
+    assert isinstance(gr.ClusterGibbs(many).method, gr.Race)
 
 
 def test_serfling_races():

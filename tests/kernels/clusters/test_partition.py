@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gumbelrace.jit import kernel
+from gumbelrace.core.jit import kernel
 from gumbelrace.kernels.clusters.partition import (
     CLUSTERS,
     FREE,

@@ -32,13 +32,13 @@ class Case:
     def likelihood(self, control):
         return ArchLikelihood(self.data, control=control)
 
-    def kernel(self, control, solver, **options):
+    def kernel(self, control, method, **options):
         likelihood, models = self.likelihood(control), []
         for fit in self.fits:
             law = gr.NormalPseudoprior(fit.mean, fit.covariance)
-            move = gr.Metropolis(likelihood, gr.Autoregressive(law), log_prior, solver)
+            move = gr.Metropolis(likelihood, gr.Autoregressive(law), log_prior, method)
             models.append(gr.Candidate(move, law, log_prior))
-        return gr.CarlinChib(models, likelihood, solver=solver, **options)
+        return gr.CarlinChib(models, likelihood, method=method, **options)
 
     def steps(self, kernel, count, seed=2):
         state = kernel.start(np.random.default_rng(0))._replace(log_weights=self.weights)

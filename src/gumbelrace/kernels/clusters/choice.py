@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.jit import Bits, below, kernel, maker, part, routine
+from gumbelrace.core.jit import Bits, below, kernel, maker, part, routine
+from gumbelrace.core.shuffle import Streams, rewind_all, take_from
 from gumbelrace.kernels.clusters.partition import CLUSTERS, UNPLACED, set_aside, settle
 from gumbelrace.kernels.clusters.values import (
     HOME,
@@ -32,23 +33,22 @@ from gumbelrace.kernels.clusters.values import (
     value_of,
 )
 from gumbelrace.kernels.tally import ALL, CHANGED, LOOKED, READ, VISITED, WRONG
-from gumbelrace.population.base import CODE, FINE, Source
-from gumbelrace.population.pairs import COUNT, FIRST, MENTION
-from gumbelrace.shuffle import Streams, rewind_all, take_from
-from gumbelrace.solvers.betting_separate import OwnWagers
-from gumbelrace.solvers.exact import Scan
-from gumbelrace.solvers.field import EVALUATIONS, LEADER, LOOKS
-from gumbelrace.solvers.own import NOBODY
-from gumbelrace.solvers.questions import gumbel
-from gumbelrace.solvers.race_separate import OwnLooks
-from gumbelrace.solvers.rules import implements
-from gumbelrace.solvers.separate import (
+from gumbelrace.methods.betting_separate import OwnWagers
+from gumbelrace.methods.exact import Scan
+from gumbelrace.methods.field import EVALUATIONS, LEADER, LOOKS
+from gumbelrace.methods.own import NOBODY
+from gumbelrace.methods.questions import gumbel
+from gumbelrace.methods.race_separate import OwnLooks
+from gumbelrace.methods.rules import implements
+from gumbelrace.methods.separate import (
     OwnGear,
     best_of_group,
     race_own,
     rewind_own,
     take_own,
 )
+from gumbelrace.population.base import CODE, FINE, Source
+from gumbelrace.population.pairs import COUNT, FIRST, MENTION
 
 
 class Task(NamedTuple):

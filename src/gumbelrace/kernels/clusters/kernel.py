@@ -13,21 +13,21 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbelrace.core.jit import check_generator
+from gumbelrace.core.pool import Pool
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.jit import check_generator
 from gumbelrace.kernels.annealing import Annealing, Constant, checked_temperature
 from gumbelrace.kernels.base import Checked, Info, Kernel
 from gumbelrace.kernels.checks import check_pairs, check_room, check_state, check_sweeps
 from gumbelrace.kernels.clusters.choice import Task
 from gumbelrace.kernels.clusters.partition import UNPLACED
-from gumbelrace.kernels.clusters.worker import Keep, Worker, checked_keep, checked_solver
+from gumbelrace.kernels.clusters.worker import Keep, Worker, checked_keep, checked_method
 from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.kernels.scan import Scan, Systematic
 from gumbelrace.kernels.tally import VISITED, WRONG, info_of
-from gumbelrace.pool import Pool
+from gumbelrace.methods.base import Method
+from gumbelrace.methods.exact import Exact
 from gumbelrace.population.pairs import Pairs
-from gumbelrace.solvers.base import Solver
-from gumbelrace.solvers.exact import Exact
 
 
 class Clusters(NamedTuple):
@@ -44,14 +44,14 @@ class ClusterGibbs(Kernel[Labels]):
     ----------
     pairs : Pairs
         The factor f(i, j), made by `gumbelrace.pairs`.
-    solver : Race, Betting or Exact, optional
+    method : Race, Betting or Exact, optional
         Default: `Exact` where sums are kept, else `Betting` where the factor has a range, else
         ``Race(Normal())``. Its δ holds for each mention that is visited.
         ``Race(variance=Marginal(shrink=0))`` has the paper's variance.
     keep : Keep or str, optional
         What is kept of the values: "nothing"; "pairs" (each is computed at most once; 2n² bytes); "sums"
         (that, and every mention's sum with every cluster of two and more, 8n bytes each; exact). Default,
-        up to 20,000 mentions: "sums", or "pairs" with a solver that races; above, "nothing".
+        up to 20,000 mentions: "sums", or "pairs" with a method that races; above, "nothing".
     scan, annealing
         As in `Gibbs`. With `Geometric` and a temperature of 0 at the end, the chain searches for the best
         partition.
@@ -89,7 +89,7 @@ class ClusterGibbs(Kernel[Labels]):
     """
 
     pairs: Pairs
-    solver: Solver = None  # type: ignore[assignment]
+    method: Method = None  # type: ignore[assignment]
     keep: Keep | str | None = None
     scan: Scan = field(default_factory=Systematic)
     annealing: Annealing = field(default_factory=Constant)
@@ -103,15 +103,15 @@ class ClusterGibbs(Kernel[Labels]):
     def __post_init__(self) -> None:
         check_pairs(self.pairs)
         check_sweeps(self.scan, self.annealing)
-        keep = checked_keep(self.keep, self.solver, self.pairs.size)
+        keep = checked_keep(self.keep, self.method, self.pairs.size)
         put = object.__setattr__  # the dataclass is frozen for others
         put(self, "_keep_asked", self.keep)
         put(self, "keep", keep)
-        put(self, "solver", checked_solver(self.solver, self.pairs, keep))
+        put(self, "method", checked_method(self.method, self.pairs, keep))
 
-    def with_solver(self, solver: Solver) -> Self:
-        """Return the same kernel with another solver; what is kept is not shared."""
-        return replace(self, solver=solver, keep=self._keep_asked)
+    def with_method(self, method: Method) -> Self:
+        """Return the same kernel with another method; what is kept is not shared."""
+        return replace(self, method=method, keep=self._keep_asked)
 
     @property
     def computed(self) -> int:
@@ -138,7 +138,7 @@ class ClusterGibbs(Kernel[Labels]):
         noise = int(rng.integers(2**63))
         labels, tally = self._sweep(np.random.default_rng(noise), state, audited=True)
         errors, decisions = int(tally[WRONG]), int(tally[VISITED])
-        exact, _ = self.with_solver(Exact()).step(np.random.default_rng(noise), state)
+        exact, _ = self.with_method(Exact()).step(np.random.default_rng(noise), state)
         return Checked(errors, decisions, Labels(labels, state.sweep + 1), exact)
 
     def watched(self, states: Labels) -> Clusters:
@@ -180,8 +180,8 @@ class ClusterGibbs(Kernel[Labels]):
         return workers
 
     def _new_worker(self) -> Worker:
-        keep = checked_keep(self.keep, self.solver, self.pairs.size)
-        worker = Worker(self.pairs, self.solver, keep)
+        keep = checked_keep(self.keep, self.method, self.pairs.size)
+        worker = Worker(self.pairs, self.method, keep)
         self._computed.append(worker.readers.computed)
         return worker
 

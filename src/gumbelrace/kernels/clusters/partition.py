@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.jit import part
+from gumbelrace.core.jit import part
 
 # Entries of Partition.counts
 CLUSTERS, FREE = 0, 1

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.jit import kernel, part, routine
+from gumbelrace.core.jit import kernel, part, routine
+from gumbelrace.core.shuffle import Streams
 from gumbelrace.kernels.clusters.partition import CLUSTERS, UNPLACED, Partition
 from gumbelrace.kernels.tally import READ
 from gumbelrace.population.base import CODE, FINE, Floats, Source, read
 from gumbelrace.population.pairs import MENTION
-from gumbelrace.shuffle import Streams
 
 # Columns of sums at first; they are doubled when they are used up.
 FEWEST_COLUMNS = 64

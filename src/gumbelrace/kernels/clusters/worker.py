@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbelrace.core.jit import bits_of
+from gumbelrace.core.keyed import ROUNDS
+from gumbelrace.core.shuffle import LARGEST, Streams
 from gumbelrace.errors import InvalidArgument, UnknownRange
-from gumbelrace.jit import bits_of
 from gumbelrace.kernels.clusters.choice import Task, merge_some, sweep
 from gumbelrace.kernels.clusters.partition import CLUSTERS, Partition, arrange, new_partition
 from gumbelrace.kernels.clusters.values import (
@@ -21,17 +23,15 @@ from gumbelrace.kernels.clusters.values import (
     no_sums,
 )
 from gumbelrace.kernels.tally import VISITED, new_tally
-from gumbelrace.keyed import ROUNDS
+from gumbelrace.methods.base import Method, parts
+from gumbelrace.methods.betting import Betting
+from gumbelrace.methods.betting_separate import FIRST_LOOK, OwnWagers
+from gumbelrace.methods.exact import Exact, Scan
+from gumbelrace.methods.race import Race
+from gumbelrace.methods.race_separate import looks_of_any_size
+from gumbelrace.methods.separate import new_own_gear
 from gumbelrace.population.base import CODE, FINE, ROW, Source
 from gumbelrace.population.pairs import COUNT, FIRST, MENTION, Pairs, Readers
-from gumbelrace.shuffle import LARGEST, Streams
-from gumbelrace.solvers.base import Solver, parts
-from gumbelrace.solvers.betting import Betting
-from gumbelrace.solvers.betting_separate import FIRST_LOOK, OwnWagers
-from gumbelrace.solvers.exact import Exact, Scan
-from gumbelrace.solvers.race import Race
-from gumbelrace.solvers.race_separate import looks_of_any_size
-from gumbelrace.solvers.separate import new_own_gear
 
 # Most values in one call of a reader.
 CHUNK = 256
@@ -57,12 +57,12 @@ class Keep(StrEnum):
     SUMS = "sums"
 
 
-def checked_keep(keep: Keep | str | None, solver: Solver | None, size: int) -> Keep:
+def checked_keep(keep: Keep | str | None, method: Method | None, size: int) -> Keep:
     """Return what is kept, or by default what makes sampling fastest."""
     if keep is None:
         if size > MOST_KEPT:
             return Keep.NOTHING
-        return Keep.SUMS if solver is None or isinstance(solver, Exact) else Keep.PAIRS
+        return Keep.SUMS if method is None or isinstance(method, Exact) else Keep.PAIRS
     try:
         return Keep(keep)
     except ValueError:
@@ -70,33 +70,33 @@ def checked_keep(keep: Keep | str | None, solver: Solver | None, size: int) -> K
         raise InvalidArgument(f"keep is {keep!r}; it must be one of {ways}") from None
 
 
-def checked_solver(solver: Solver | None, pairs: Pairs, keep: Keep) -> Solver:
-    """Return a solver that fits, or the default one."""
-    if solver is None:
+def checked_method(method: Method | None, pairs: Pairs, keep: Keep) -> Method:
+    """Return a method that fits, or the default one."""
+    if method is None:
         if keep == Keep.SUMS:
             return Exact()
         return Race() if pairs.reward_range is None else Betting()
-    if not isinstance(solver, Exact | Betting | Race):
-        raise InvalidArgument(f"the solver is {solver!r}; give Betting(), Race() or Exact()")
-    if keep == Keep.SUMS and not isinstance(solver, Exact):
+    if not isinstance(method, Exact | Betting | Race):
+        raise InvalidArgument(f"the method is {method!r}; give Betting(), Race() or Exact()")
+    if keep == Keep.SUMS and not isinstance(method, Exact):
         raise InvalidArgument("keep='sums' knows all values: use Exact(), or keep='pairs' to race")
-    if solver.needs_range and pairs.reward_range is None:
+    if method.needs_range and pairs.reward_range is None:
         raise UnknownRange(
-            f"{type(solver).__name__} needs to know how large factors can be; give pairs a "
+            f"{type(method).__name__} needs to know how large factors can be; give pairs a "
             "reward_range=(low, high), or use Race(Normal()), which does not need it"
         )
-    return solver
+    return method
 
 
 class Worker:
     """Sweeps for one thread, and keeps values from one sweep to the next."""
 
-    def __init__(self, pairs: Pairs, solver: Solver, keep: Keep) -> None:
+    def __init__(self, pairs: Pairs, method: Method, keep: Keep) -> None:
         partition = new_partition(pairs.size)
         self.readers = pairs.readers(partition.members, keep != Keep.NOTHING)
-        self.limit = _first_look(solver, pairs.size)
+        self.limit = _first_look(method, pairs.size)
         self.work = _new_workspace(partition, self.readers, pairs.limits, self.limit)
-        self.rule = _rule(solver, pairs.size, self.work.arms.sizes)
+        self.rule = _rule(method, pairs.size, self.work.arms.sizes)
         self.gear = new_own_gear(self.rule, self.work.source)
         self._pairs, self._keep, self._summed = pairs, keep, np.empty(0, np.int32)
 
@@ -169,19 +169,19 @@ class Worker:
         return int(members[np.argmax(~((low <= values) & (values <= high)))])
 
 
-def _first_look(solver: Solver, size: int) -> int:
+def _first_look(method: Method, size: int) -> int:
     """Give the size up to which all of a cluster is read."""
-    if isinstance(solver, Race):
-        return solver.first_of_own
-    return FIRST_LOOK if isinstance(solver, Betting) else size
+    if isinstance(method, Race):
+        return method.first_of_own
+    return FIRST_LOOK if isinstance(method, Betting) else size
 
 
-def _rule(solver: Solver, size: int, sizes: NDArray[np.int64]) -> Any:
+def _rule(method: Method, size: int, sizes: NDArray[np.int64]) -> Any:
     """Give the rule of a race of clusters whose sizes will be put into `sizes`."""
-    if isinstance(solver, Race):
-        shrink = solver.variance.shrink
-        return looks_of_any_size(solver.bound, solver.delta, solver.first_of_own, shrink, sizes, size)
-    return OwnWagers(1.0 / solver.promise.delta) if isinstance(solver, Betting) else Scan()
+    if isinstance(method, Race):
+        shrink = method.variance.shrink
+        return looks_of_any_size(method.bound, method.delta, method.first_of_own, shrink, sizes, size)
+    return OwnWagers(1.0 / method.promise.delta) if isinstance(method, Betting) else Scan()
 
 
 def _new_workspace(

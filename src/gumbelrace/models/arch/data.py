@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gumbelrace.core.jit import check_generator, kernel
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.jit import check_generator, kernel
 from gumbelrace.models.returns import Returns
 from gumbelrace.population.base import checked_count
 

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbelrace.core.jit import kernel
+from gumbelrace.core.shuffle import Rows
 from gumbelrace.errors import InvalidArgument, InvalidReward
-from gumbelrace.jit import kernel
 from gumbelrace.models.arch.data import Lagged
 from gumbelrace.models.arch.polynomials import form_value, polynomial
 from gumbelrace.models.arch.rows import (
@@ -30,7 +31,6 @@ from gumbelrace.models.arch.rows import (
 from gumbelrace.population import control
 from gumbelrace.population.compiled import Compiled
 from gumbelrace.population.control import Always
-from gumbelrace.shuffle import Rows
 
 Coefficients = NDArray[np.float32]
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy  # its parts load when first used
 
+from gumbelrace.core.jit import check_generator
 from gumbelrace.errors import NoMode
-from gumbelrace.jit import check_generator
 from gumbelrace.models.arch import rows
 from gumbelrace.models.arch.data import Lagged
 from gumbelrace.models.arch.model import Arch

@@ -8,6 +8,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from gumbelrace.core.packed import pack, unpack
 from gumbelrace.models.arch.data import Lagged
 from gumbelrace.models.arch.expansion import (
     Expansion,
@@ -18,7 +19,6 @@ from gumbelrace.models.arch.expansion import (
 )
 from gumbelrace.models.arch.model import TAU
 from gumbelrace.models.arch.rows import ALPHA, Floats, Indices, log_factor, place, points_of
-from gumbelrace.packed import pack, unpack
 from gumbelrace.population.compiled import Compiled
 from gumbelrace.population.desk import SETTER, Desk
 from gumbelrace.population.likelihood import Family, Likelihood, likelihood

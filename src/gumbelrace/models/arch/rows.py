@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.jit import OPTIONS, kernel
+from gumbelrace.core.jit import OPTIONS, kernel
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

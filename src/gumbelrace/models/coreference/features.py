@@ -18,7 +18,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from gumbelrace.jit import part
+from gumbelrace.core.jit import part
 from gumbelrace.models.coreference.mentions import FIELDS, Floats, Indices
 from gumbelrace.models.coreference.names import FAMILY, GIVEN, MIDDLE, SUFFIX
 

@@ -8,8 +8,8 @@ import numpy as np
 import scipy  # its parts load when first used
 from numpy.typing import NDArray
 
+from gumbelrace.core.jit import check_generator
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.jit import check_generator
 from gumbelrace.models.coreference.bcubed import BCubed, bcubed
 from gumbelrace.models.coreference.block import Block
 from gumbelrace.models.coreference.factor import Factor, Shaping

@@ -1,1 +1,0 @@
-"""Bounds on the error of an estimated mean: a formula and its ingredients."""

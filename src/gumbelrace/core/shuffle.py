@@ -1,0 +1,295 @@
+"""Reading rows in random order, without replacement.
+
+Rewards that are computed are read row by row, in an order that every draw has for itself: a partial
+Fisher-Yates shuffle of the row numbers where they are few, else a permutation worked out from a key (see
+`keyed`). Rewards that lie in memory are read fastest in runs: their rows are put in random order once, and
+a draw picks random *blocks* of them in the same way. A uniform permutation cut into blocks, read in an
+order that does not depend on it, is again a uniform permutation: after any number of rows, those read are a
+simple random sample without replacement, and every bound holds. What draws that share the order of the rows
+share, see `Population.shares_order`.
+
+A draw that reads T rows does O(T) work here: it undoes its own swaps instead of starting from a fresh
+index, so that equal seeds give equal draws whatever was drawn before.
+"""
+
+from contextlib import AbstractContextManager
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.core.jit import Bits, below, part
+from gumbelrace.core.keyed import ROUNDS, Keys, draw_key, permuted, take_permuted, width_of, words_of
+from gumbelrace.core.pool import Pool
+from gumbelrace.errors import InvalidArgument
+
+# Long blocks are read about as fast as a stream. But given the order of the rows, those read are a sample
+# of blocks: with a thousand of them that is almost one of rows. Few rows are read one by one.
+BLOCKS, LONGEST = 1024, 1024
+SINGLE_ROWS = 16_384
+LARGEST = 2**31 - 1
+
+# Entries of Streams.cursor for each arm
+TAKEN, NEXT, END = 0, 1, 2
+
+
+class Streams(NamedTuple):
+    """A place in a random order of rows for each arm (compiled code changes the arrays)."""
+
+    block: int  # rows in a block
+    sizes: NDArray[np.int64]  # rows of each arm
+    counts: NDArray[np.int64]  # blocks of each arm
+    starts: NDArray[np.int64]  # the numbers of arm i's blocks lie from starts[i] on
+    blocks: NDArray[np.int32]  # those before cursor[i, TAKEN] are in the order taken
+    swaps: NDArray[np.int32]  # what to undo
+    widths: NDArray[np.int64]  # bits of the numbers that the arm's key permutes; 0: it has none
+    keys: Keys
+    cursor: NDArray[np.int64]  # blocks taken, or numbers permuted; next row and end of the open block
+
+
+class Stream(NamedTuple):
+    """A place in the one random order of rows that all arms share."""
+
+    streams: Streams  # of one arm
+    seen: NDArray[np.uint8]  # scratch, zero between draws: what is not to be read again
+
+
+@part
+def take_from(streams: Streams, bits: Bits, arm: int, rows: NDArray[np.int64], count: int) -> None:
+    """Put the next `count` rows of the random order of `arm` into `rows`."""
+    if by_key(streams, arm) and streams.block == 1:
+        draw_key_if_new(streams, bits, arm)
+        start, size = streams.cursor[arm, TAKEN], streams.sizes[arm]
+        words, width = words_of(streams.keys, arm), streams.widths[arm]
+        streams.cursor[arm, TAKEN] = take_permuted(words, width, start, size, rows, count)
+        return
+    filled = 0
+    while filled < count:
+        first, run = next_run_of(streams, bits, arm, count - filled)
+        # Unsigned indices cannot count from the end: only then does the loop run in vector registers.
+        to, start = np.uint64(filled), np.uint64(first)
+        for i in range(np.uint64(run)):
+            rows[to + i] = start + i
+        filled += run
+
+
+@part
+def next_run_of(streams: Streams, bits: Bits, arm: int, most: int) -> tuple[int, int]:
+    """Advance by a run of at most `most` consecutive rows; return its first and its length."""
+    cursor = streams.cursor
+    if cursor[arm, NEXT] == cursor[arm, END]:
+        block = (
+            next_by_key(streams, bits, arm) if by_key(streams, arm) else next_by_swap(streams, bits, arm)
+        )
+        cursor[arm, NEXT] = block * streams.block
+        cursor[arm, END] = min(cursor[arm, NEXT] + streams.block, streams.sizes[arm])
+    first = cursor[arm, NEXT]
+    count = min(most, cursor[arm, END] - first)
+    cursor[arm, NEXT] += count
+    return first, count
+
+
+@part
+def by_key(streams: Streams, arm: int) -> bool:
+    """Whether the order of an arm is worked out from a key."""
+    return streams.widths[arm] > 0
+
+
+@part
+def next_by_swap(streams: Streams, bits: Bits, arm: int) -> np.int64:
+    """Take a block by the next step of a Fisher-Yates shuffle."""
+    cursor, blocks = streams.cursor, streams.blocks
+    k = streams.starts[arm] + cursor[arm, TAKEN]
+    other = k + below(bits, streams.starts[arm] + streams.counts[arm] - k)
+    blocks[k], blocks[other] = blocks[other], blocks[k]
+    streams.swaps[k] = other
+    cursor[arm, TAKEN] += 1
+    return np.int64(blocks[k])
+
+
+@part
+def next_by_key(streams: Streams, bits: Bits, arm: int) -> np.int64:
+    """Take the next block of the order that the arm's key gives."""
+    draw_key_if_new(streams, bits, arm)
+    block = streams.counts[arm]
+    while block >= streams.counts[arm]:
+        block = block_at(streams, arm, streams.cursor[arm, TAKEN])
+        streams.cursor[arm, TAKEN] += 1
+    return block
+
+
+@part
+def draw_key_if_new(streams: Streams, bits: Bits, arm: int) -> None:
+    """Draw the key of an order of which nothing was read yet."""
+    if streams.cursor[arm, TAKEN] == 0:
+        draw_key(bits, streams.keys, arm)
+
+
+@part
+def block_at(streams: Streams, arm: int, k: int) -> np.int64:
+    """Give the k-th block of an order, or a number beyond the last block: one that was passed over."""
+    if by_key(streams, arm):
+        words = words_of(streams.keys, arm)
+        return np.int64(permuted(np.uint64(k), words, streams.widths[arm]))
+    return np.int64(streams.blocks[streams.starts[arm] + k])
+
+
+@part
+def rewind_all(streams: Streams) -> None:
+    """Undo every swap of every arm."""
+    cursor, blocks = streams.cursor, streams.blocks
+    for arm in range(len(cursor)):
+        if not by_key(streams, arm):
+            first = streams.starts[arm]
+            for k in range(first + cursor[arm, TAKEN] - 1, first - 1, -1):
+                other = streams.swaps[k]
+                blocks[k], blocks[other] = blocks[other], blocks[k]
+        cursor[arm, TAKEN] = cursor[arm, NEXT] = cursor[arm, END] = 0
+
+
+@part
+def take(stream: Stream, bits: Bits, rows: NDArray[np.int64], count: int) -> None:
+    """Put the next `count` rows of the random order into `rows`."""
+    take_from(stream.streams, bits, 0, rows, count)
+
+
+@part
+def next_run(stream: Stream, bits: Bits, most: int) -> tuple[int, int]:
+    """Advance by a run of at most `most` consecutive rows; return its first and its length."""
+    return next_run_of(stream.streams, bits, 0, most)
+
+
+@part
+def rewind(stream: Stream) -> None:
+    """Undo every swap: the stream is as new."""
+    rewind_all(stream.streams)
+
+
+@part
+def mark_rows(stream: Stream, size: int, count: int, rows: NDArray[np.int64]) -> None:
+    """Note in `seen` the first `count` rows taken; `rows` is scratch."""
+    streams, start = stream.streams, 0
+    while count > 0:
+        n = min((count + streams.block - 1) // streams.block, len(rows))
+        if by_key(streams, 0):
+            words, width = words_of(streams.keys, 0), streams.widths[0]
+            start = take_permuted(words, width, start, streams.counts[0], rows, n)
+        else:
+            for i in range(n):
+                rows[i] = streams.blocks[start + i]
+            start += n
+        count = mark_first(stream, size, count, rows, n)
+
+
+@part
+def mark_first(stream: Stream, size: int, count: int, blocks: NDArray[np.int64], n: int) -> int:
+    """Note the first `count` rows of `n` blocks; return how many are left to note."""
+    block = stream.streams.block
+    if block == 1:
+        for i in range(np.uint64(n)):
+            stream.seen[np.uint64(blocks[i])] = 1
+        return count - n
+    for i in range(n):
+        first = blocks[i] * block
+        last = min(first + min(block, count), size)
+        for row in range(first, last):
+            stream.seen[row] = 1
+        count -= last - first
+    return count
+
+
+@part
+def unseen_rows(stream: Stream, first: int, last: int, rows: NDArray[np.int64]) -> int:
+    """Put the rows of [first, last) that were not taken into `rows`; return how many."""
+    count = 0
+    for row in range(np.uint64(first), np.uint64(last)):
+        rows[np.uint64(count)] = row
+        count += 1 - stream.seen[row]
+    return count
+
+
+@part
+def forget_marks(stream: Stream, size: int) -> None:
+    """Clear `seen` of all rows: whoever needs it reads them all anyway."""
+    for i in range(size):
+        stream.seen[i] = 0
+
+
+def new_streams(sizes: NDArray[np.int64], block: int = 1) -> Streams:
+    """Make room for reading the rows of each arm in an order of its own."""
+    counts = -(-sizes // block)
+    widths = np.array([width_of(count) for count in counts])
+    swapped = np.where(widths == 0, counts, 0)
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(swapped)])
+    blocks = np.empty(starts[-1], np.int32)
+    for first, last in pairwise(starts):
+        blocks[first:last] = np.arange(last - first)
+    keys = np.empty((len(sizes), ROUNDS), np.uint64)
+    cursor = np.zeros((len(sizes), 3), np.int64)
+    return Streams(block, sizes, counts, starts, blocks, np.empty_like(blocks), widths, keys, cursor)
+
+
+class SeparateRows:
+    """Rows of each arm, and the streams that read them, each arm's in an order of its own.
+
+    Parameters
+    ----------
+    sizes : ndarray of int64
+        Number of rows of each arm.
+    block : int
+        Rows in a block, as in `Rows`.
+    """
+
+    def __init__(self, sizes: NDArray[np.int64], block: int = 1) -> None:
+        self._pool = Pool(partial(new_streams, sizes, block))
+
+    def streams(self) -> AbstractContextManager[Streams]:
+        """Lend streams to one thread."""
+        return self._pool.lend()
+
+
+class Rows:
+    """Rows that all arms share, and the streams that read them in random order.
+
+    Parameters
+    ----------
+    size : int
+        Number of rows.
+    block : int, optional
+        Rows in a block. More than one is for rows that lie in random order: only then is a sample of
+        blocks one of rows.
+    """
+
+    def __init__(self, size: int, block: int = 1) -> None:
+        check_size(size)
+        self.size, self.block = size, block
+        self._pool = Pool(partial(new_stream, size, block))
+
+    @property
+    def owned(self) -> dict[str, int]:
+        """How many there are: in which order they are read, every process draws anew."""
+        return {"size": self.size}
+
+    def stream(self) -> AbstractContextManager[Stream]:
+        """Lend a stream to one thread."""
+        return self._pool.lend()
+
+
+def new_stream(size: int, block: int = 1) -> Stream:
+    """Make room for reading rows that all arms share."""
+    return Stream(new_streams(np.array([size]), block), np.zeros(size, np.uint8))
+
+
+def check_size(size: int) -> None:
+    """Check that rows can be counted in 32 bits."""
+    if not 1 <= size <= LARGEST:
+        raise InvalidArgument(f"size is {size}; a population has 1 to {LARGEST} rows")
+
+
+def block_length(size: int) -> int:
+    """Give the length of the blocks in which rows in random order are read: a power of two, or 1."""
+    if size < SINGLE_ROWS:
+        return 1
+    return min(1 << (size // BLOCKS).bit_length() - 1, LONGEST)

@@ -1,0 +1,310 @@
+"""What all methods share: one signature, one outcome, one promise."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gumbelrace.core.jit import bits_of, check_generator
+from gumbelrace.errors import InvalidArgument, NoPossibleArm, ShapeMismatch, UnknownRange
+from gumbelrace.methods import engine, separate
+from gumbelrace.methods.field import QUESTION, Field
+from gumbelrace.methods.questions import Question, put_noise
+from gumbelrace.methods.results import Results, new_results, part_of
+from gumbelrace.population.arrays import floats
+from gumbelrace.population.base import CODE, FINE, Floats, Population, SharedPopulation
+from gumbelrace.population.given import as_population
+
+# Ctrl-C is heard between calls of a kernel; a call is given about this many seconds of draws.
+SECONDS_A_CALL = 0.1
+
+# What a question needs, for messages.
+NEEDED = {Question.WINNER: "the best arm", Question.DRAW: "a draw", Question.ACCEPT: "a decision on a move"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method found, and what it took.
+
+    Attributes
+    ----------
+    arm : int
+        The arm found best.
+    evaluations : int
+        Rewards read.
+    looks : int
+        How often arms were compared before a decision (an exact scan looks 0 times).
+    exhausted : bool
+        Whether every reward of the arms still in the race was read: then the answer is exact among them.
+    tied : bool
+        Whether another arm has the same sum, up to rounding. Seen only if `exhausted`, or if all rewards
+        of an arm are known to be the same.
+    """
+
+    arm: int
+    evaluations: int
+    looks: int
+    exhausted: bool
+    tied: bool = False
+
+    def __repr__(self) -> str:
+        """Show the fields; whether there is a tie only if there is one."""
+        shown = [f"{name}={value!r}" for name, value in vars(self).items() if name != "tied" or value]
+        return f"Outcome({', '.join(shown)})"
+
+
+@dataclass(frozen=True)
+class Promise:
+    """How wrong a method may be: its error is at most `delta`, for sure or under an assumption.
+
+    Attributes
+    ----------
+    delta : float
+        Bound on the probability that the arm returned is not the best.
+    assumption : str or None
+        What the bound rests on; None if it is proved for all rewards.
+    """
+
+    delta: float
+    assumption: str | None = None
+
+    def under(self, assumption: str | None) -> "Promise":
+        """Return the same promise that rests on one assumption more."""
+        return Promise(self.delta, " and that ".join(filter(None, [self.assumption, assumption])) or None)
+
+    @property
+    def proved(self) -> bool:
+        """Whether the bound holds without an assumption."""
+        return self.assumption is None
+
+    def on(self, population: Population) -> "Promise":
+        """Give what is promised about draws from a population, which may rest on more."""
+        return self.under(population.assumption)
+
+
+def weakest(promises: Sequence[Promise]) -> Promise:
+    """Give the promise that allows the most errors."""
+    return max(promises, key=lambda promise: promise.delta)
+
+
+class Asked(NamedTuple):
+    """A question, and the temperature of a draw."""
+
+    question: Question = Question.WINNER
+    temperature: float = 1.0
+
+    def put(self, field: Field) -> None:
+        """Put the question where a race looks for it."""
+        field.tally[QUESTION], field.temperature[0] = self.question, self.temperature
+
+
+class Method(ABC):
+    """Finds the best arm of a population: argmax of offset + sum of rewards."""
+
+    #: Whether the method cannot work without a reward range.
+    needs_range = False
+    #: What it can be asked.
+    answers: ClassVar[frozenset[Question]] = frozenset(Question)
+    #: Whether all it does on arms that share their rows is `engine.race` with its `rule`.
+    is_a_race = True
+
+    @property
+    @abstractmethod
+    def promise(self) -> Promise:
+        """How wrong the method may be."""
+
+    def promised(self, population: Population) -> Promise:
+        """Give how wrong it may be on a population."""
+        return self.promise.on(population)
+
+    @abstractmethod
+    def rule(self, population: Population) -> Any:
+        """Give the rule of the race (see `rules`, or `separate` for arms with rows of their own)."""
+
+    def check_question(self, question: Question) -> None:
+        """Refuse a question that the method cannot answer."""
+        if question not in self.answers:
+            raise InvalidArgument(
+                f"{type(self).__name__} decides only whether to accept a move, and this needs "
+                f"{NEEDED[question]}; use Betting(), Race() or Exact()"
+            )
+
+    def best(
+        self, population: Population | ArrayLike, offset: ArrayLike | None, rng: np.random.Generator
+    ) -> Outcome:
+        """Find the best arm.
+
+        Parameters
+        ----------
+        population : Population, or array_like of shape (N, D)
+            The rewards; an array is taken as a `table`.
+        offset : array_like of shape (D,), or None
+            Added to each arm's sum of rewards; -inf rules an arm out.
+        rng : numpy.random.Generator
+            Chooses the rows.
+        """
+        return self.answer(Asked(), as_population(population), offset, rng)
+
+    def answer(
+        self,
+        asked: Asked,
+        population: Population,
+        offset: ArrayLike | None,
+        rng: np.random.Generator,
+    ) -> Outcome:
+        """Answer a question once."""
+        offsets = np.zeros(population.arms) if offset is None else np.array(floats(offset, "offset"))
+        found = self.answer_each(asked, population, offsets[None], rng)
+        return Outcome(
+            int(found.arms[0]),
+            int(found.evaluations[0]) + population.read_before,
+            int(found.looks[0]),
+            bool(found.exhausted[0]),
+            bool(found.tied[0]),
+        )
+
+    def answer_each(
+        self, asked: Asked, population: Population, offsets: Floats, rng: np.random.Generator
+    ) -> Results:
+        """Answer a question once for each row of `offsets`, to which the noise is added.
+
+        Who finds winners answers every question: with the noise added, it asks for the winner.
+        """
+        if asked.question != Question.WINNER:
+            checked_offsets(offsets, population.arms)
+            with check_generator(rng).bit_generator.lock:
+                put_noise(*asked, offsets, bits_of(rng))
+        return self.best_each(population, offsets, rng)
+
+    def best_each(
+        self, population: Population | ArrayLike, offsets: ArrayLike, rng: np.random.Generator
+    ) -> Results:
+        """Find the best arm once for each row of `offsets`; return an array of each result.
+
+        Evaluations are those of the races: what a population has read when it was made (`read_before`) was
+        read once, however many calls there are.
+        """
+        return self._answer_each(Asked(), as_population(population), offsets, rng)
+
+    def _answer_each(
+        self, asked: Asked, population: Population, offsets: ArrayLike, rng: np.random.Generator
+    ) -> Results:
+        self.check_question(asked.question)
+        rng = check_generator(rng)
+        offsets = checked_offsets(offsets, population.arms)
+        if self.needs_range and not population.knows_range:
+            raise UnknownRange(
+                f"{type(self).__name__} needs to know how large rewards can be; "
+                "give reward_range=(low, high), or use Race(Normal()), which does not need it"
+            )
+        population.draw_order(rng)
+        results = new_results(len(offsets))
+        known = population.known
+        if known is not None:
+            offsets = checked_offsets(offsets + known.sums, population.arms)
+        with rng.bit_generator.lock:
+            self._solve(asked, population, offsets, rng, results)
+        return results
+
+    def _solve(
+        self,
+        asked: Asked,
+        population: Population,
+        offsets: Floats,
+        rng: np.random.Generator,
+        results: Results,
+    ) -> None:
+        if isinstance(population, SharedPopulation):
+            with self.plan(asked, population, rng) as plan:
+                for part in parts(len(offsets)):
+                    engine.answer_each(plan, offsets[part], part_of(results, part))
+                    if plan.source.fault[CODE] != FINE:
+                        break
+            return
+        rule, bits = self.rule(population), bits_of(rng)
+        with population.streams() as streams, population.source(self.needs_range) as source:
+            gear = separate.new_own_gear(rule, source)
+            for part in parts(len(offsets)):
+                sizes, batch = population.sizes, part_of(results, part)
+                separate.solve_separate(rule, gear, source, streams, bits, sizes, offsets[part], batch)
+                if source.fault[CODE] != FINE:
+                    break
+
+    def plan(
+        self,
+        asked: Asked,
+        population: SharedPopulation,
+        rng: np.random.Generator,
+        rows: np.random.Generator | None = None,
+    ) -> AbstractContextManager[engine.Plan]:
+        """Lend what compiled code needs to have a question answered, again and again.
+
+        The noise comes from `rng`; `rows` chooses the rows, if it is given.
+        """
+        self.check_question(asked.question)
+        return self._planned(asked, population, rng, rng if rows is None else rows)
+
+    @contextmanager
+    def _planned(
+        self,
+        asked: Asked,
+        population: SharedPopulation,
+        rng: np.random.Generator,
+        rows: np.random.Generator,
+    ) -> Iterator[engine.Plan]:
+        stream_of, source_of = population.rows.stream(), population.source(self.needs_range)
+        # Sources raise what went wrong as they close; streams must hear of it, not to be lent again.
+        with stream_of as stream, source_of as source:
+            rule, bits = self.rule(population), (bits_of(rng), bits_of(rows))
+            plan, _kept_alive = engine.prepared(rule, source, stream, bits, population.size)
+            asked.put(plan.field)
+            yield plan
+
+
+def parts(draws: int, count: int = 1) -> Iterator[slice]:
+    """Cut a batch into parts that take a kernel about SECONDS_A_CALL each, the first of `count`."""
+    first = 0
+    while first < draws:
+        started = time.perf_counter()
+        yield slice(first, first + count)
+        elapsed = time.perf_counter() - started
+        first += count
+        count = max(1, int(count * min(16.0, SECONDS_A_CALL / max(elapsed, 1e-9))))
+
+
+def checked_delta(delta: Any) -> float:
+    """Return `delta` as a float if it is a probability strictly between 0 and 1."""
+    if not (isinstance(delta, Real) and 0.0 < float(delta) < 1.0):
+        raise InvalidArgument(f"delta is {delta!r}; it must lie strictly between 0 and 1")
+    return float(delta)
+
+
+def checked_method(method: Any) -> Method:
+    """Return a method, or say what to write instead."""
+    if isinstance(method, Method):
+        return method
+    if isinstance(method, type) and issubclass(method, Method):
+        raise InvalidArgument(f"the method is the class {method.__name__}; write {method.__name__}()")
+    raise InvalidArgument(
+        f"the method is {method!r}; give a method, for example gumbelrace.Race(delta=0.05)"
+    )
+
+
+def checked_offsets(offsets: ArrayLike, arms: int) -> Floats:
+    """Return offsets of shape (draws, arms), or say what is wrong with them."""
+    checked = np.ascontiguousarray(floats(offsets, "offset"))
+    if checked.ndim != 2 or checked.shape[1] != arms:
+        raise ShapeMismatch(
+            f"the offset has shape {checked.shape[1:]}; it must be ({arms},), one entry for each arm"
+        )
+    if np.isnan(checked).any() or np.isposinf(checked).any():
+        raise InvalidArgument("an offset is NaN or +inf; give numbers, or -inf to rule an arm out")
+    if (checked == -np.inf).all(axis=1).any():
+        raise NoPossibleArm("every offset is -inf; at least one arm must be possible")
+    return checked

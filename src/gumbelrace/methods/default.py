@@ -1,0 +1,86 @@
+"""Which method to use if the user does not say."""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gumbelrace.methods.base import Asked, Method, Promise, checked_delta
+from gumbelrace.methods.betting import Betting
+from gumbelrace.methods.engine import Plan
+from gumbelrace.methods.race import Race
+from gumbelrace.methods.results import Results
+from gumbelrace.population.base import Population, SharedPopulation
+from gumbelrace.population.given import as_population
+
+# δ of decisions along a chain, such that means and variances are within 1% (benchmarks/chain_errors.py).
+CHAIN_DELTA, CHAIN_DELTA_BY_NORMAL_LAW = 1e-3, 1e-5
+
+
+def default_method(population: Population, delta: float = 0.05) -> Method:
+    """Give `Betting`, which is proved, where a reward range is known; else ``Race(Normal())``."""
+    return Betting(delta) if population.knows_range else Race(delta=delta)
+
+
+@dataclass(frozen=True)
+class Default(Method):
+    """The default method of each population: for kernels, which meet a new one at every decision.
+
+    Errors add up along a chain: a δ that is fine for a single draw is not small here.
+
+    Parameters
+    ----------
+    delta : float
+        Bound on the probability of a wrong decision where it is proved, by `Betting`.
+    by_normal_law : float
+        The same for ``Race(Normal())``, which errs more than it says where means of few rows are skewed.
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> rng = np.random.default_rng(0)
+    >>> Default(delta=0.01).best(gr.table(rng.normal([0.0, 1.0], 1.0, (1000, 2))), None, rng).arm
+    1
+    """
+
+    delta: float = CHAIN_DELTA
+    by_normal_law: float = CHAIN_DELTA_BY_NORMAL_LAW
+
+    def __post_init__(self) -> None:
+        for name in ("delta", "by_normal_law"):
+            object.__setattr__(self, name, checked_delta(getattr(self, name)))
+
+    @property
+    def promise(self) -> Promise:
+        """The weaker of the two promises, whatever the population: `promised` says which is made."""
+        return replace(Race().promise, delta=max(self.delta, self.by_normal_law))
+
+    def promised(self, population: Population) -> Promise:
+        """Give what the population's default method promises."""
+        return self._of(population).promised(population)
+
+    def rule(self, population: Population) -> Any:
+        """Give the rule of the population's default method."""
+        return self._of(population).rule(population)
+
+    def plan(
+        self,
+        asked: Asked,
+        population: SharedPopulation,
+        rng: np.random.Generator,
+        rows: np.random.Generator | None = None,
+    ) -> AbstractContextManager[Plan]:
+        """Lend the plan of the population's default method."""
+        return self._of(population).plan(asked, population, rng, rows)
+
+    def best_each(
+        self, population: Population | ArrayLike, offsets: ArrayLike, rng: np.random.Generator
+    ) -> Results:
+        """Find the best arm once for each row of `offsets`, with the population's default method."""
+        rewards = as_population(population)
+        return self._of(rewards).best_each(rewards, offsets, rng)
+
+    def _of(self, population: Population) -> Method:
+        return default_method(population, self.delta if population.knows_range else self.by_normal_law)

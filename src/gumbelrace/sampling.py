@@ -1,0 +1,256 @@
+"""Draws from p(x) ∝ f0(x) ∏ f_n(x): a Gumbel variable for each state, and a method (paper, Eq. 3)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gumbelrace.core.jit import check_generator
+from gumbelrace.errors import InvalidArgument, NoPossibleArm, ShapeMismatch
+from gumbelrace.methods.base import Asked, Method, Promise, checked_method
+from gumbelrace.methods.default import default_method
+from gumbelrace.methods.exact import compared
+from gumbelrace.methods.questions import Question
+from gumbelrace.methods.results import Results
+from gumbelrace.population.arrays import floats
+from gumbelrace.population.base import Floats, Population, checked_count
+from gumbelrace.population.given import as_population
+from gumbelrace.verdict import Audit, judged
+
+# Gumbel variables held at a time.
+HELD = 2**20
+DRAW = Asked(Question.DRAW)
+# What is kept of each draw.
+DRAWN = ("arms", "evaluations", "looks", "exhausted")
+
+
+@dataclass(frozen=True)
+class TotalVariation:
+    """Bound on the total variation between the law of a draw and p(x) (Proposition 1).
+
+    Attributes
+    ----------
+    bound : float
+        The bound: the method's δ.
+    proved : bool
+        Whether it holds for all rewards.
+    assumption : str or None
+        What it rests on if it is not proved.
+    shared_order : bool
+        Whether the draws share a random order of the rows: the bound is then one on average over orders.
+        Given the order, the law of a draw may be somewhat further from p(x), or closer, and all draws
+        have that law. If not, every draw has an order of its own, and the bound holds for the population
+        as it is.
+    """
+
+    bound: float
+    proved: bool
+    assumption: str | None
+    shared_order: bool
+
+    def __float__(self) -> float:
+        """Give the bound as a number."""
+        return self.bound
+
+    def __str__(self) -> str:
+        """Say the bound and what it rests on."""
+        ground = "proved" if self.proved else f"assuming that {self.assumption}"
+        average = " (on average over the order of the rows, which the draws share)" * self.shared_order
+        return f"total variation ≤ {self.bound:g}, {ground}{average}"
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Draws and what they took.
+
+    Attributes
+    ----------
+    arms : ndarray of int64, or int
+        The states drawn (a single int if no size was asked for).
+    evaluations, looks : ndarray of int64, or int
+        Rewards read by each draw, and how often arms were compared.
+    exhausted : ndarray of bool, or bool
+        Draws that read every reward of the arms left: they are exact among these.
+    fraction : float
+        Share of all rewards that was read, on average.
+    tv_bound : TotalVariation
+        How far the law of a draw can be from p(x).
+    checked : Audit or None
+        What came out when draws were compared with exact ones, if that was worth its cost.
+    """
+
+    arms: NDArray[np.int64] | int
+    evaluations: NDArray[np.int64] | int
+    looks: NDArray[np.int64] | int
+    exhausted: NDArray[np.bool_] | bool
+    fraction: float
+    tv_bound: TotalVariation
+    checked: Audit | None = None
+
+
+def sample(
+    population: Population | ArrayLike,
+    log_prior: ArrayLike | None = None,
+    size: int | None = None,
+    method: Method | None = None,
+    *,
+    rng: np.random.Generator,
+    reshuffle_every: int | None = None,
+    check: bool | None = None,
+) -> Draws:
+    """Draw states with probability proportional to f0(x) ∏ f_n(x).
+
+    Parameters
+    ----------
+    population : Population, or array_like of shape (N, D)
+        The log factors; an array is taken as a `table`.
+    log_prior : array_like of shape (D,), optional
+        log f0, up to a constant; -inf rules a state out. Default: all equal.
+    size : int, optional
+        Number of draws; None gives one, as a number rather than an array.
+    method : Method, optional
+        Default: `Betting` where the population knows its reward range, else ``Race(Normal())``.
+    rng : numpy.random.Generator
+        Gives the Gumbel variables and chooses the rows.
+    reshuffle_every : int, optional
+        Put the rows in a new random order before the first and after every so many draws. It matters to
+        tables of 16,384 rows and more, whose draws share the order of the rows otherwise (see `table`);
+        draws from all other populations have an order each.
+    check : bool, optional
+        Whether draws are compared with exact ones, for which all rewards are read once. Default: if the
+        draws have read as much as that or more, not all of them everything, and the method can err: it
+        doubles what is read at most. It changes no draw.
+
+    Returns
+    -------
+    Draws
+        The states and what was read.
+
+    Warns
+    -----
+    PromiseBroken
+        The check has found more errors than were promised, or a draw of probability zero.
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> rng = np.random.default_rng(0)
+    >>> y, centers = rng.normal(0.3, 1.0, 50_000), np.array([0.29, 0.3, 0.31])
+    >>> population = gr.table(-0.5 * (y[:, None] - centers) ** 2)
+    >>> draws = gr.sample(population, size=1000, rng=rng)
+    >>> np.bincount(draws.arms, minlength=3).argmax()
+    np.int64(1)
+    >>> print(draws.tv_bound)
+    total variation ≤ 0.05, proved (on average over the order of the rows, which the draws share)
+    """
+    rng, rewards = check_generator(rng), as_population(population)
+    method = default_method(rewards) if method is None else checked_method(method)
+    prior = checked_prior(log_prior, rewards.arms)
+    count = 1 if size is None else checked_count(size, "size", least=0)
+    found, noisy, ordered = [], Kept(rewards.arms), rewards
+    for ordered, part in batches(rewards, count, reshuffle_every, rng):
+        offsets = np.tile(prior, (part, 1))
+        found.append(method.answer_each(DRAW, ordered, offsets, rng))
+        noisy.keep(offsets)
+    promise, shared = method.promised(ordered), rewards.shares_order and reshuffle_every != 1
+    bound = TotalVariation(promise.delta, promise.proved, promise.assumption, shared)
+    draws = _draws(rewards, bound, found)
+    if count > 0 and _is_worth(check, rewards, draws, method):
+        # Not `rewards`, which may have no order yet: a check must not give it one.
+        draws = replace(draws, checked=_checked(ordered, draws, prior, noisy.offsets, promise))
+    return draws if size is not None else _single(draws)
+
+
+AnyPopulation = TypeVar("AnyPopulation", bound=Population)
+
+
+def batches(
+    population: AnyPopulation, count: int, every: int | None, rng: np.random.Generator
+) -> Iterator[tuple[AnyPopulation, int]]:
+    """Cut `count` draws into batches, each with the population in the order that it shall have."""
+    every = None if every is None else checked_count(every, "reshuffle_every")
+    if not population.shares_order:
+        every = None  # every draw has an order of its own anyway
+    done, held = 0, max(1, HELD // population.arms)
+    while done < count:
+        if every is not None and done % every == 0:
+            population = population.reshuffled(rng)
+        until = count if every is None else min(count, done - done % every + every)
+        part = min(held, until - done)
+        yield population, part
+        done += part
+
+
+class Kept:
+    """Offsets of the first draws, with their noise: at most HELD numbers, or one batch."""
+
+    def __init__(self, arms: int) -> None:
+        self._parts, self._is_full = [np.empty((0, arms))], False
+
+    def keep(self, offsets: Floats) -> None:
+        """Keep the offsets of the next draws; after some that were not kept, none are."""
+        self._is_full |= sum(map(np.size, self._parts)) + offsets.size > HELD and len(self._parts) > 1
+        if not self._is_full:
+            self._parts.append(offsets)
+
+    @property
+    def offsets(self) -> Floats:
+        """All that are kept."""
+        return np.concatenate(self._parts)
+
+
+def _is_worth(check: bool | None, population: Population, draws: "Draws", method: Method) -> bool:
+    if check is not None:
+        return check
+    affordable = population.rewards <= np.sum(draws.evaluations)
+    raced = np.any(draws.evaluations < population.rewards - population.read_before)  # others are exact
+    return bool(affordable and raced and method.promise.delta > 0.0)
+
+
+def _checked(
+    population: Population, draws: "Draws", prior: Floats, offsets: Floats, promise: Promise
+) -> Audit:
+    arms = np.asarray(draws.arms)[: len(offsets)]
+    checked = judged(arms, compared(population, prior).plus(offsets), draws.fraction, promise)
+    checked.warn()
+    return checked
+
+
+def checked_prior(log_prior: ArrayLike | None, arms: int) -> Floats:
+    """Return log f0 as an array, or say what is wrong with it."""
+    if log_prior is None:
+        return np.zeros(arms)
+    prior = floats(log_prior, "log_prior")
+    if prior.shape != (arms,):
+        raise ShapeMismatch(f"log_prior has shape {prior.shape}; it must be ({arms},)")
+    if np.isnan(prior).any() or np.isposinf(prior).any():
+        raise InvalidArgument("log_prior has a NaN or +inf; give logarithms of probabilities")
+    if np.isneginf(prior).all():
+        raise NoPossibleArm("log_prior is -inf for every arm; at least one must be possible")
+    return prior
+
+
+def share_read(evaluations: int, draws: int, population: Population) -> float:
+    """Give the share of all rewards that draws have read (of none at all, none)."""
+    return evaluations / max(draws * population.rewards, 1)
+
+
+def _draws(population: Population, bound: TotalVariation, found: list[Results]) -> Draws:
+    arms, evaluations, looks, exhausted = (
+        np.concatenate(parts) if parts else np.zeros(0, np.int64)
+        for parts in ([getattr(part, name) for part in found] for name in DRAWN)
+    )
+    evaluations[:1] += population.read_before  # once for all draws, in whatever orders
+    fraction = share_read(int(evaluations.sum()), len(arms), population)
+    return Draws(arms, evaluations, looks, exhausted.astype(np.bool_), fraction, bound)
+
+
+def _single(draws: Draws) -> Draws:
+    """Give the first draw, as numbers rather than arrays."""
+    arm, evaluations, looks, exhausted = (
+        np.asarray(values)[0].item()
+        for values in (draws.arms, draws.evaluations, draws.looks, draws.exhausted)
+    )
+    return replace(draws, arms=arm, evaluations=evaluations, looks=looks, exhausted=exhausted)

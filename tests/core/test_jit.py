@@ -1,0 +1,66 @@
+"""How compiled code draws integers, and shares NumPy's stream."""
+
+import numba
+import numpy as np
+import pytest
+from scipy.special import chdtrc
+from tests.common import seeded
+
+from gumbelrace.core import jit
+from gumbelrace.errors import InvalidGenerator
+
+FALSE_ALARM = 1e-4
+
+
+@numba.njit(**jit.OPTIONS)
+def draw(bits, bound, out):
+    for i in range(len(out)):
+        out[i] = jit.below(bits, bound)
+
+
+def integers(rng, bound, count):
+    out = np.empty(count, np.int64)
+    draw(jit.bits_of(rng), bound, out)
+    return out
+
+
+def lemire(rng, bound):
+    """Lemire's method on the upper half of NumPy's 64-bit words, in plain Python."""
+    while True:
+        word = int(rng.integers(0, 2**64 - 1, endpoint=True, dtype=np.uint64))
+        product = (word >> 32) * bound
+        if product % 2**32 >= 2**32 % bound:
+            return product >> 32
+
+
+@pytest.mark.parametrize("bound", [1, 2, 3, 7, 1000, 3 * 2**29, 2**31 - 1])
+@pytest.mark.parametrize(
+    "generator", [np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64]
+)
+def test_compiled_code_draws_from_numpys_stream(bound, generator):
+    ours, theirs = (np.random.Generator(generator(3)) for _ in range(2))
+    assert integers(ours, bound, 200).tolist() == [lemire(theirs, bound) for _ in range(200)]
+    assert ours.random() == theirs.random()
+
+
+@pytest.mark.parametrize("bound", [2, 3, 10, 100])
+def test_integers_are_uniform(bound):
+    """100,000 draws, chi-square, false alarms 1e-4."""
+    counts = np.bincount(integers(seeded(1), bound, 100_000), minlength=bound)
+    assert len(counts) == bound
+    expected = 100_000 / bound
+    assert chdtrc(bound - 1, ((counts - expected) ** 2).sum() / expected) > FALSE_ALARM
+
+
+def test_large_bounds_are_not_biased():
+    """With bound 3·2^29 the words fall unevenly: without rejection a third would be twice as likely."""
+    thirds = np.bincount(integers(seeded(2), 3 * 2**29, 90_000) % 3, minlength=3)
+    assert chdtrc(2, ((thirds - 30_000) ** 2).sum() / 30_000) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("rng", [None, 0, np.random, np.random.RandomState(0), np.random.PCG64(0)])
+def test_generator_is_checked(rng):
+    with pytest.raises(InvalidGenerator, match="default_rng"):
+        jit.check_generator(rng)
+    generator = seeded()
+    assert jit.check_generator(generator) is generator
