@@ -67,7 +67,7 @@ def make(name, rng, size, arms, spread):
     return normalised(SHAPES[name](rng, size, arms), log_p, np.sqrt(spread / size))
 
 
-def make_separate(name, rng, sizes, spread):
+def make_independent(name, rng, sizes, spread):
     """Give a list of such columns, one of each size; a single reward is its sum."""
     columns = []
     for size in sizes:
@@ -87,7 +87,7 @@ def factors(rewards):
     )
 
 
-def separate(columns):
+def independent(columns):
     """Make a population whose arms are the columns, each of its own length."""
     return gr.independent(
         lambda index, arm: columns[arm][index],

@@ -11,7 +11,7 @@ import gumbelrace as gr
 from gumbelrace.core.jit import bits_of
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.questions import Question, put_noise
-from gumbelrace.methods.results import new_results
+from gumbelrace.methods.state import new_results
 from gumbelrace.verdict import clopper_pearson
 
 REWARDS = np.random.default_rng(1).uniform(size=(400, 4), high=0.05)

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from gumbelrace.core.jit import check_generator
 from gumbelrace.methods.base import Asked, Method, Promise, checked_method, weakest
 from gumbelrace.methods.checking import checking
-from gumbelrace.methods.engine import Plan
 from gumbelrace.methods.exact import compared
-from gumbelrace.methods.results import Results
-from gumbelrace.population.base import Population, SharedPopulation, checked_count
+from gumbelrace.methods.loop import Plan
+from gumbelrace.methods.state import Results
+from gumbelrace.population.base import Population, checked_count
 from gumbelrace.population.given import as_population
 from gumbelrace.sampling import DRAW, batches, checked_prior, share_read
 from gumbelrace.verdict import Audit, checked_confidence, clopper_pearson, impossible, wrong
@@ -140,7 +140,7 @@ class Audited(Method):
     def _planned(
         self,
         asked: Asked,
-        population: SharedPopulation,
+        population: Population,
         rng: np.random.Generator,
         rows: np.random.Generator,
     ) -> Iterator[Plan]:

@@ -13,7 +13,7 @@ from gumbelrace.methods.base import Asked, Method, Promise, checked_method
 from gumbelrace.methods.default import default_method
 from gumbelrace.methods.exact import compared
 from gumbelrace.methods.questions import Question
-from gumbelrace.methods.results import Results
+from gumbelrace.methods.state import Results
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import Floats, Population, checked_count
 from gumbelrace.population.given import as_population

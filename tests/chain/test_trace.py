@@ -12,7 +12,7 @@ from tests.kernels.nested import Nested
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, MissingPackage
 from gumbelrace.kernels.base import Checked, Info, Kernel
-from gumbelrace.methods.results import new_results
+from gumbelrace.methods.state import new_results
 
 START = Scaled(np.zeros(2), 1.0)
 

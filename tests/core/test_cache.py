@@ -59,7 +59,7 @@ def ours_after(script):
 
 def test_import_loads_no_more_than_a_race_needs():
     loaded = ours_after("import gumbelrace")
-    assert "methods.engine" in loaded
+    assert "methods.loop" in loaded
     assert [module for module in loaded if module.startswith(LATER)] == []
 
 

@@ -15,7 +15,7 @@ import gumbelrace as gr
 from gumbelrace.core import shuffle
 from gumbelrace.core.jit import OPTIONS, bits_of
 from gumbelrace.core.keyed import FEWEST
-from gumbelrace.core.shuffle import BLOCKS, Rows, SeparateRows, block_length
+from gumbelrace.core.shuffle import BLOCKS, IndependentRows, Rows, block_length
 from gumbelrace.errors import InvalidArgument
 
 FALSE_ALARM = 1e-4
@@ -183,7 +183,7 @@ def test_impossible_size(size):
 def test_arms_with_rows_of_their_own(sizes, seed):
     sizes, rng = np.array(sizes, np.int64), seeded(seed)
     counts = rng.integers(0, np.minimum(sizes, 50) + 1)
-    with SeparateRows(sizes).streams() as streams:
+    with IndependentRows(sizes).streams() as streams:
         both = np.full((2, len(sizes), 51), -1)
         for rows in both:
             generator = seeded(seed)
@@ -199,7 +199,7 @@ def test_arms_are_read_in_independent_orders():
     """First rows of two arms of 8, 40,000 draws: all 64 pairs are equally likely."""
     pairs = np.zeros(64, int)
     rows, rng = np.empty((2, 1), np.int64), seeded(5)
-    with SeparateRows(np.array([8, 8])).streams() as streams:
+    with IndependentRows(np.array([8, 8])).streams() as streams:
         for _ in range(40_000):
             read_arms(streams, bits_of(rng), np.array([1, 1]), rows)
             pairs[8 * rows[0, 0] + rows[1, 0]] += 1

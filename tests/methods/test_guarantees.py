@@ -14,7 +14,7 @@ order drawn afresh in each trial, so trials are independent; larger ones are res
 import numpy as np
 import pytest
 from scipy.special import bdtr, bdtrc
-from tests.rewards import HAIR, SHAPES, factors, make, make_separate, separate
+from tests.rewards import HAIR, SHAPES, factors, independent, make, make_independent
 
 import gumbelrace as gr
 from gumbelrace.methods.bounds import Coefficients
@@ -249,10 +249,10 @@ def test_cheating_is_seen(shape, arms):
         assert not keeps(errors, trials, 0.05)
 
 
-def errors_on_separate_arms(method, shape, sizes, trials, rng):
+def errors_on_independent_arms(method, shape, sizes, trials, rng):
     """Count errors on Gumbel draws and on ties of arms with rows of their own."""
-    columns = make_separate(shape, rng, sizes, 0.1)
-    population, sums = separate(columns), np.array([column.sum() for column in columns])
+    columns = make_independent(shape, rng, sizes, 0.1)
+    population, sums = independent(columns), np.array([column.sum() for column in columns])
     return (
         errors_on_gumbel_draws(method, [population], trials, rng),
         errors_on_ties(method, population, sums, trials, rng),
@@ -261,15 +261,15 @@ def errors_on_separate_arms(method, shape, sizes, trials, rng):
 
 @proved
 @shapes
-def test_separate_arms_with_a_proved_bound(method, shape):
+def test_independent_arms_with_a_proved_bound(method, shape):
     """Claim: P(error) ≤ δ = 0.05, arms of 1 to 2,000 rewards. Oracle: exact sums; seed 10; rate 1e-4."""
     rng, trials = np.random.default_rng(10), 300
-    for errors in errors_on_separate_arms(method(0.05), shape, SIZES, trials, rng):
+    for errors in errors_on_independent_arms(method(0.05), shape, SIZES, trials, rng):
         assert keeps(errors, trials, 0.05)
 
 
 @pytest.mark.parametrize("sizes", [SIZES, (2000, 2000), (50,) * 5, (5,) * 5], ids=str)
-def test_separate_arms_with_the_normal_bound(sizes):
+def test_independent_arms_with_the_normal_bound(sizes):
     """Claim: on normal rewards P(error) ≤ 2 δ for draws and ≤ 3 δ for ties, δ = 0.05.
 
     Three rewards of an arm, its first look, are too few for a normal mean and a variance, shrunk or not: in
@@ -277,14 +277,14 @@ def test_separate_arms_with_the_normal_bound(sizes):
     trials, seed 11, false-alarm rate 1e-4.
     """
     rng, trials = np.random.default_rng(11), 1500
-    drawn, tied = errors_on_separate_arms(gr.Race(), "normal", sizes, trials, rng)
+    drawn, tied = errors_on_independent_arms(gr.Race(), "normal", sizes, trials, rng)
     assert keeps(drawn, trials, 2 * 0.05)
     assert keeps(tied, trials, 3 * 0.05)
 
 
-def test_cheating_is_seen_on_separate_arms():
+def test_cheating_is_seen_on_independent_arms():
     """Negative control: the same two cheats fail the check of ties at δ = 0.05. Seed 12."""
     rng, trials = np.random.default_rng(12), 600
     for cheat in (gr.Betting(0.6), gr.Race(Halved(), 0.05)):
-        _, tied = errors_on_separate_arms(cheat, "normal", SIZES, trials, rng)
+        _, tied = errors_on_independent_arms(cheat, "normal", SIZES, trials, rng)
         assert not keeps(tied, trials, 0.05)

@@ -6,7 +6,7 @@ from tests.common import seeded
 
 import gumbelrace as gr
 from gumbelrace import errors
-from gumbelrace.methods.lil import guaranteed, heuristic
+from gumbelrace.methods.lilucb import guaranteed, heuristic
 
 
 def pulls_of(method, rewards, offset, seed):

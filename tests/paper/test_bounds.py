@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gumbelrace as gr
-from gumbelrace.methods.lil import heuristic
+from gumbelrace.methods.lilucb import heuristic
 from gumbelrace.paper.bounds import (
     bound_curves,
     compared_levels,

@@ -34,7 +34,7 @@ from gumbelrace.chain.foreign import (
     slots_of,
 )
 from gumbelrace.core.pool import Pool
-from gumbelrace.core.shuffle import SeparateRows
+from gumbelrace.core.shuffle import IndependentRows
 from gumbelrace.errors import UnseenData
 
 # A kernel is not searched further than this: it may hold on to half of a program.
@@ -45,7 +45,7 @@ CODE = "code "  # begins the fingerprint of a function
 # In which order rows are read is drawn anew by every process; modules are no data.
 NO_DATA = (
     Pool,
-    SeparateRows,
+    IndependentRows,
     np.random.Generator,
     np.random.RandomState,
     np.random.BitGenerator,

@@ -14,7 +14,7 @@ from gumbelrace.errors import NoPossibleArm
 from gumbelrace.methods.base import Method, Outcome, Promise, checked_delta
 from gumbelrace.methods.default import default_method
 from gumbelrace.methods.exact import Exact
-from gumbelrace.methods.results import is_tie
+from gumbelrace.methods.state import is_tie
 from gumbelrace.tables.population import Runs, open_scores
 
 

@@ -47,10 +47,7 @@ def kernel(function: Function) -> Function:
 
 
 def part(function: Function) -> Function:
-    """Compile into the kernels that call it: for what only compiled code calls.
-
-    A part must not make arrays; a `maker` may.
-    """
+    """Compile into the kernels that call it: for what only compiled code calls, and makes no arrays."""
     compiled: Function = numba.njit(**PART)(function)
     return compiled
 
@@ -64,12 +61,6 @@ def as_written(function: Function) -> Function:
 def routine(function: Function) -> Function:
     """Compile a part once, and call it: for what is long, and does not run for every reward."""
     compiled: Function = numba.njit(**{**PART, "forceinline": False})(function)
-    return compiled
-
-
-def maker(function: Function) -> Function:
-    """Compile into the kernels that call it, with leave to make arrays."""
-    compiled: Function = numba.njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
     return compiled
 
 

@@ -137,10 +137,10 @@ def block_at(streams: Streams, arm: int, k: int) -> np.int64:
 
 
 @part
-def rewind_all(streams: Streams) -> None:
-    """Undo every swap of every arm."""
+def rewind_first(streams: Streams, arms: int) -> None:
+    """Undo every swap of the first arms."""
     cursor, blocks = streams.cursor, streams.blocks
-    for arm in range(len(cursor)):
+    for arm in range(arms):
         if not by_key(streams, arm):
             first = streams.starts[arm]
             for k in range(first + cursor[arm, TAKEN] - 1, first - 1, -1):
@@ -164,7 +164,7 @@ def next_run(stream: Stream, bits: Bits, most: int) -> tuple[int, int]:
 @part
 def rewind(stream: Stream) -> None:
     """Undo every swap: the stream is as new."""
-    rewind_all(stream.streams)
+    rewind_first(stream.streams, 1)
 
 
 @part
@@ -231,7 +231,7 @@ def new_streams(sizes: NDArray[np.int64], block: int = 1) -> Streams:
     return Streams(block, sizes, counts, starts, blocks, np.empty_like(blocks), widths, keys, cursor)
 
 
-class SeparateRows:
+class IndependentRows:
     """Rows of each arm, and the streams that read them, each arm's in an order of its own.
 
     Parameters

@@ -18,9 +18,9 @@ from gumbelrace.kernels.metropolis import Metropolis
 from gumbelrace.kernels.normal_laws import Laws, put, standardise
 from gumbelrace.kernels.proposals import Autoregressive
 from gumbelrace.methods.base import Asked, Method
-from gumbelrace.methods.engine import Plan, answer
-from gumbelrace.methods.field import AT_ONCE, EVALUATIONS, LEADER, LOOKS
+from gumbelrace.methods.loop import Plan, answer
 from gumbelrace.methods.questions import CURRENT, PROPOSED, Question
+from gumbelrace.methods.state import AT_ONCE, EVALUATIONS, LEADER, LOOKS
 from gumbelrace.population.base import CODE, FINE, Floats
 from gumbelrace.population.desk import Desk
 
@@ -183,7 +183,7 @@ def propose_move(
     chain: Chain,
 ) -> tuple[int, bool]:
     """Put the current parameter and a proposed one on the desk, and their offsets beside them."""
-    d, parameters, z, offset = laws.dimensions[model], chain.parameters, chain.z, pair.plan.field.offset
+    d, parameters, z, offset = laws.dimensions[model], chain.parameters, chain.z, pair.plan.state.offset
     before = standardise(laws, model, parameters[model], z)
     rest, after = np.sqrt(1.0 - correlation * correlation), 0.0
     for i in range(d):
@@ -222,14 +222,14 @@ def propose_models(
             every.parameters[k, i] = parameters[k, i]
     read = set_offsets(every)
     for k in range(len(laws.dimensions)):
-        every.plan.field.offset[k] += 0.5 * lengths[k] + laws.log_volumes[k] + chain.weights[k]
+        every.plan.state.offset[k] += 0.5 * lengths[k] + laws.log_volumes[k] + chain.weights[k]
     return read, far
 
 
 @part
 def set_offsets(bench: Bench) -> int:
     """Put what is known of the arms on the desk into their offsets; return the rewards read for it."""
-    source, offset = bench.plan.source, bench.plan.field.offset
+    source, offset = bench.plan.source, bench.plan.state.offset
     read: int = call_setter(
         bench.entry[0],
         bench.entry[1],
@@ -244,18 +244,18 @@ def set_offsets(bench: Bench) -> int:
 def decide(bench: Bench, history: History, t: int, read: int, exactly: bool) -> bool:
     """Race, or read everything, and count what it took; False after a fault."""
     plan = bench.plan
-    for offset in plan.field.offset:
+    for offset in plan.state.offset:
         if not offset < np.inf:
             return False
-    plan.field.tally[AT_ONCE] = exactly
+    plan.state.tally[AT_ONCE] = exactly
     answer(plan)
-    history.evaluations[t] += plan.field.tally[EVALUATIONS] + read
-    history.rewards[t] += plan.size[0] * len(plan.field.offset) + read
-    history.looks[t] += plan.field.tally[LOOKS]
+    history.evaluations[t] += plan.state.tally[EVALUATIONS] + read
+    history.rewards[t] += plan.sizes[0] * len(plan.state.offset) + read
+    history.looks[t] += plan.state.tally[LOOKS]
     return bool(plan.source.fault[CODE] == FINE)
 
 
 @part
 def winner_of(bench: Bench) -> int:
     """Give the winner of the last race."""
-    return int(bench.plan.field.tally[LEADER])
+    return int(bench.plan.state.tally[LEADER])

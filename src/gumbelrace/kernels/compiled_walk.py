@@ -19,9 +19,9 @@ from gumbelrace.errors import InvalidArgument
 from gumbelrace.kernels.base import Block, Info
 from gumbelrace.kernels.target import Position
 from gumbelrace.methods.base import Asked, Method
-from gumbelrace.methods.engine import Plan, answer
-from gumbelrace.methods.field import EVALUATIONS, LOOKS
+from gumbelrace.methods.loop import Plan, answer
 from gumbelrace.methods.questions import CURRENT, PROPOSED, Question
+from gumbelrace.methods.state import EVALUATIONS, LOOKS
 from gumbelrace.population.base import CODE, FINE, Floats
 from gumbelrace.population.desk import SETTER
 from gumbelrace.population.likelihood import Likelihood
@@ -106,7 +106,7 @@ def walk(
     history: History,
 ) -> int:
     """Make steps from points[CURRENT]; return how many, fewer than asked for after a fault."""
-    source, offset, tally = plan.source, plan.field.offset, plan.field.tally
+    source, offset, tally = plan.source, plan.state.offset, plan.state.tally
     for t in range(len(history.positions)):
         propose(rng, points, factor, normal)
         known = call_setter(

@@ -37,8 +37,8 @@ from gumbelrace.kernels.tally import VISITED, WRONG, info_of
 from gumbelrace.methods.base import Method, parts
 from gumbelrace.methods.betting import Betting
 from gumbelrace.methods.default import CHAIN_DELTA, CHAIN_DELTA_BY_NORMAL_LAW
-from gumbelrace.methods.engine import prepared
 from gumbelrace.methods.exact import Exact
+from gumbelrace.methods.loop import new_workspace, prepared
 from gumbelrace.methods.race import Race
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import CODE, FINE, Floats, checked_count
@@ -177,7 +177,8 @@ class GraphGibbs(Kernel[Labels]):
         with self._places.lend() as place, rng.bit_generator.lock:
             desk, source, stream, _ = place
             desk.labels[:], desk.tally[:], source.fault[:] = before, 0, 0
-            plan, _kept_alive = prepared(rules, source, stream, (noise, of_row), len(stream.seen))
+            longest = np.array([len(stream.seen)])
+            plan, _kept_alive = prepared(new_workspace(rules, source, stream, (noise, of_row), longest))
             for part in parts(len(order), self._first_part()):
                 sweep(plan, stream, layout, self._unary, desk, task, noise, order[part])
                 if source.fault[CODE] != FINE:

@@ -22,9 +22,9 @@ from gumbelrace.kernels.graph_head import (
 )
 from gumbelrace.kernels.graph_layout import Layout
 from gumbelrace.kernels.tally import ALL, CHANGED, LOOKED, READ, ROWS, SITE, VISITED, WRONG
-from gumbelrace.methods.engine import Plan, answer
-from gumbelrace.methods.field import EVALUATIONS, EXHAUSTED, LEADER, LOOKS
+from gumbelrace.methods.loop import Plan, answer
 from gumbelrace.methods.questions import gumbel
+from gumbelrace.methods.state import EVALUATIONS, EXHAUSTED, LEADER, LOOKS
 from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source
 
 
@@ -54,7 +54,7 @@ def sweep(
         draw_offset(memo, unary, task, noise, i)
         left = read_head(layout, desk, source, task.certify, i)
         if left > 1 and has_tail(layout, i):
-            plan.size[0] = enter_tail(stream, layout, i)
+            plan.sizes[0] = enter_tail(stream, layout, i)
             enter(layout, desk, plan, i, left)
             memo.arms[0] = answer(plan)
             leave(desk, plan)
@@ -97,7 +97,7 @@ def draw_offset(memo: Memo, unary: Floats, task: Task, bits: Bits, i: int) -> No
 @part
 def enter(layout: Layout, desk: Desk, plan: Plan, i: int, left: int) -> None:
     """Make the tail of a variable the rows of a race between the first `left` labels."""
-    memo, offset = desk.memo, plan.field.offset
+    memo, offset = desk.memo, plan.state.offset
     set_range(layout, plan.source, 1, i)
     desk.first[0] = layout.starts[i] + layout.heads[i]
     for arm in range(len(offset)):
@@ -109,10 +109,10 @@ def enter(layout: Layout, desk: Desk, plan: Plan, i: int, left: int) -> None:
 @part
 def leave(desk: Desk, plan: Plan) -> None:
     """Note what a race took."""
-    tally = plan.field.tally
+    tally = plan.state.tally
     desk.tally[READ] += tally[EVALUATIONS]
     desk.tally[LOOKED] += tally[LOOKS]
-    desk.tally[ROWS] += plan.size[0] if tally[EXHAUSTED] else plan.field.rows[tally[LEADER]]
+    desk.tally[ROWS] += plan.sizes[0] if tally[EXHAUSTED] else plan.state.rows[tally[LEADER]]
 
 
 @part

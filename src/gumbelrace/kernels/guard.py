@@ -11,7 +11,7 @@ from gumbelrace.kernels.base import Kernel
 from gumbelrace.kernels.target import Likelihood
 from gumbelrace.methods.base import Method, Promise
 from gumbelrace.methods.exact import Exact
-from gumbelrace.methods.results import Results
+from gumbelrace.methods.state import Results
 from gumbelrace.population.base import Floats, Population
 
 IsFar = Callable[[Floats], bool]

@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike
 
 from gumbelrace.core.jit import bits_of, check_generator
 from gumbelrace.errors import InvalidArgument, NoPossibleArm, ShapeMismatch, UnknownRange
-from gumbelrace.methods import engine, separate
-from gumbelrace.methods.field import QUESTION, Field
+from gumbelrace.methods.loop import Plan, answer_each, new_workspace, prepared
 from gumbelrace.methods.questions import Question, put_noise
-from gumbelrace.methods.results import Results, new_results, part_of
+from gumbelrace.methods.state import QUESTION, RaceState, Results, new_results, part_of
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import CODE, FINE, Floats, Population, SharedPopulation
 from gumbelrace.population.given import as_population
@@ -99,9 +98,9 @@ class Asked(NamedTuple):
     question: Question = Question.WINNER
     temperature: float = 1.0
 
-    def put(self, field: Field) -> None:
+    def put(self, state: RaceState) -> None:
         """Put the question where a race looks for it."""
-        field.tally[QUESTION], field.temperature[0] = self.question, self.temperature
+        state.tally[QUESTION], state.temperature[0] = self.question, self.temperature
 
 
 class Method(ABC):
@@ -111,8 +110,10 @@ class Method(ABC):
     needs_range = False
     #: What it can be asked.
     answers: ClassVar[frozenset[Question]] = frozenset(Question)
-    #: Whether all it does on arms that share their rows is `engine.race` with its `rule`.
+    #: Whether compiled code can ask it, by a `plan`.
     is_a_race = True
+    #: Whether it reads the same rows of all arms, where they share rows.
+    shares_rows = True
 
     @property
     @abstractmethod
@@ -125,7 +126,7 @@ class Method(ABC):
 
     @abstractmethod
     def rule(self, population: Population) -> Any:
-        """Give the rule of the race (see `rules`, or `separate` for arms with rows of their own)."""
+        """Give the rule of the race (see `rules`)."""
 
     def check_question(self, question: Question) -> None:
         """Refuse a question that the method cannot answer."""
@@ -220,29 +221,19 @@ class Method(ABC):
         rng: np.random.Generator,
         results: Results,
     ) -> None:
-        if isinstance(population, SharedPopulation):
-            with self.plan(asked, population, rng) as plan:
-                for part in parts(len(offsets)):
-                    engine.answer_each(plan, offsets[part], part_of(results, part))
-                    if plan.source.fault[CODE] != FINE:
-                        break
-            return
-        rule, bits = self.rule(population), bits_of(rng)
-        with population.streams() as streams, population.source(self.needs_range) as source:
-            gear = separate.new_own_gear(rule, source)
+        with self.plan(asked, population, rng) as plan:
             for part in parts(len(offsets)):
-                sizes, batch = population.sizes, part_of(results, part)
-                separate.solve_separate(rule, gear, source, streams, bits, sizes, offsets[part], batch)
-                if source.fault[CODE] != FINE:
+                answer_each(plan, offsets[part], part_of(results, part))
+                if plan.source.fault[CODE] != FINE:
                     break
 
     def plan(
         self,
         asked: Asked,
-        population: SharedPopulation,
+        population: Population,
         rng: np.random.Generator,
         rows: np.random.Generator | None = None,
-    ) -> AbstractContextManager[engine.Plan]:
+    ) -> AbstractContextManager[Plan]:
         """Lend what compiled code needs to have a question answered, again and again.
 
         The noise comes from `rng`; `rows` chooses the rows, if it is given.
@@ -254,16 +245,17 @@ class Method(ABC):
     def _planned(
         self,
         asked: Asked,
-        population: SharedPopulation,
+        population: Population,
         rng: np.random.Generator,
         rows: np.random.Generator,
-    ) -> Iterator[engine.Plan]:
-        stream_of, source_of = population.rows.stream(), population.source(self.needs_range)
-        # Sources raise what went wrong as they close; streams must hear of it, not to be lent again.
-        with stream_of as stream, source_of as source:
-            rule, bits = self.rule(population), (bits_of(rng), bits_of(rows))
-            plan, _kept_alive = engine.prepared(rule, source, stream, bits, population.size)
-            asked.put(plan.field)
+    ) -> Iterator[Plan]:
+        shared = self.shares_rows and isinstance(population, SharedPopulation)
+        # Sources raise what went wrong as they close; orders must hear of it, not to be lent again.
+        with population.order(shared) as order, population.source(self.needs_range) as source:
+            bits = bits_of(rng), bits_of(rows)
+            workspace = new_workspace(self.rule(population), source, order, bits, population.sizes)
+            plan, _kept_alive = prepared(workspace)
+            asked.put(plan.state)
             yield plan
 
 

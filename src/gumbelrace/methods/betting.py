@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from gumbelrace.core.jit import part
 from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise, checked_delta
-from gumbelrace.methods.betting_separate import MOST_AT_STAKE, OwnWagers
-from gumbelrace.methods.field import ALIVE, LEADER, LOOKS, RUNNER_UP, Field, drop, rank
-from gumbelrace.methods.reading import HELD, Sample, fresh_rows
+from gumbelrace.methods.betting_independent import MOST_AT_STAKE, IndependentWagers
+from gumbelrace.methods.reading import HELD, Sample, SharedWorkspace, fresh_rows
 from gumbelrace.methods.rules import implements
-from gumbelrace.methods.scanning import TRUSTED_SHARE
+from gumbelrace.methods.shared import TRUSTED_SHARE
+from gumbelrace.methods.state import ALIVE, LEADER, LOOKS, NOBODY, RUNNER_UP, TAKEN, RaceState, drop, rank
 from gumbelrace.population.base import Floats, Population, SharedPopulation, Source
 
 SHORTEST_LOOK, GROWTH = 16, 7
@@ -57,21 +57,23 @@ class Ledger(NamedTuple):
 
 
 @implements(rules.begin, Wagers)
-def _begin(rule: Wagers, ledger: Ledger, source: Source, field: Field, size: int) -> None:
+def _begin(rule: Wagers, workspace: SharedWorkspace) -> None:
     """Start with nothing won, and drop arms that the range alone shows to be beaten."""
+    ledger, source, state, size = workspace.work, workspace.source, workspace.state, workspace.sizes[0]
     surely = -np.inf
-    for a in range(field.tally[ALIVE]):
-        arm = field.arms[a]
-        ledger.wealth[arm], ledger.rival[arm] = 1.0, -1
-        surely = max(surely, source.low[arm] + field.offset[arm] / size)
-    for a in range(field.tally[ALIVE]):
-        arm = field.arms[a]
-        field.out[arm] = source.high[arm] + field.offset[arm] / size < surely
+    for a in range(state.tally[ALIVE]):
+        arm = state.arms[a]
+        ledger.wealth[arm], ledger.rival[arm] = 1.0, NOBODY
+        surely = max(surely, source.low[arm] + state.offset[arm] / size)
+    for a in range(state.tally[ALIVE]):
+        arm = state.arms[a]
+        state.out[arm] = source.high[arm] + state.offset[arm] / size < surely
 
 
 @implements(rules.next_look, Wagers)
-def _next_look(rule: Wagers, taken: int, size: int) -> int:
+def _next_look(rule: Wagers, workspace: SharedWorkspace, arm: int) -> int:
     """Read a few rows first, later a share of what was read, up to the end of a block."""
+    taken, size = workspace.state.tally[TAKEN], workspace.sizes[0]
     count = min(max(SHORTEST_LOOK, taken // GROWTH), HELD)
     if count > BLOCK // 4:
         count = (taken + count + BLOCK - 1) // BLOCK * BLOCK - taken
@@ -79,51 +81,45 @@ def _next_look(rule: Wagers, taken: int, size: int) -> int:
 
 
 @implements(rules.judge, Wagers)
-def _judge(
-    rule: Wagers,
-    ledger: Ledger,
-    source: Source,
-    field: Field,
-    sample: Sample,
-    taken: int,
-    size: int,
-) -> None:
-    field.tally[LOOKS] += 1
-    settle_all(rule, ledger, source, field, sample)
-    drop(field)
-    while field.tally[ALIVE] > 1:
-        rank(field, taken, size)
-        if not bet_on_all(rule, ledger, source, field, sample, taken, size):
+def _judge(rule: Wagers, workspace: SharedWorkspace) -> None:
+    ledger, source, state, sample = workspace.work, workspace.source, workspace.state, workspace.sample
+    taken, size = state.tally[TAKEN], workspace.sizes[0]
+    state.tally[LOOKS] += 1
+    settle_all(rule, ledger, source, state, sample)
+    drop(state)
+    while state.tally[ALIVE] > 1:
+        rank(state, taken, size)
+        if not bet_on_all(rule, ledger, source, state, sample, taken, size):
             break
-        drop(field)
+        drop(state)
 
 
 @part
-def settle_all(rule: Wagers, ledger: Ledger, source: Source, field: Field, sample: Sample) -> None:
+def settle_all(rule: Wagers, ledger: Ledger, source: Source, state: RaceState, sample: Sample) -> None:
     """Pay out the bets on the block just read; flag the arms against which enough was won."""
-    left = field.tally[ALIVE]
-    for a in range(field.tally[ALIVE]):
-        arm = field.arms[a]
+    left = state.tally[ALIVE]
+    for a in range(state.tally[ALIVE]):
+        arm = state.arms[a]
         rival = ledger.rival[arm]
-        if rival >= 0 and not source.ruled_out[rival]:
+        if rival != NOBODY and not source.ruled_out[rival]:
             base, stake = ledger.base[arm], ledger.stake[arm]
-            factor, squares = settle(sample, field, rival, arm, base, stake)
+            factor, squares = settle(sample, state, rival, arm, base, stake)
             ledger.wealth[arm] *= factor
             ledger.squares[arm] += squares
         if ledger.wealth[arm] >= rule.target:
-            field.out[arm] = 1
+            state.out[arm] = 1
             left -= 1
     if left == 0:
-        field.out[field.tally[LEADER]] = 0
+        state.out[state.tally[LEADER]] = 0
 
 
 @part
 def settle(
-    sample: Sample, field: Field, rival: int, arm: int, base: float, stake: float
+    sample: Sample, state: RaceState, rival: int, arm: int, base: float, stake: float
 ) -> tuple[float, float]:
     """Give the factor of the wealth, and the squared deviations of Z, over the last look."""
     rewards, r, j = sample.rewards, np.uint64(rival), np.uint64(arm)
-    mean = (field.fresh[rival] - field.fresh[arm]) / fresh_rows(sample)
+    mean = (state.fresh[rival] - state.fresh[arm]) / fresh_rows(sample)
     factor, squares = 1.0, 0.0
     for run in range(sample.runs[1], sample.runs[0]):
         first = sample.first[run]
@@ -139,21 +135,21 @@ def bet_on_all(
     rule: Wagers,
     ledger: Ledger,
     source: Source,
-    field: Field,
+    state: RaceState,
     sample: Sample,
     taken: int,
     size: int,
 ) -> bool:
     """Choose every arm's rival and bet; flag arms that cannot be the best, whatever comes."""
-    leader, flagged = field.tally[LEADER], False
-    for a in range(field.tally[ALIVE]):
-        arm = field.arms[a]
-        rival = field.tally[RUNNER_UP] if arm == leader else leader
-        if ledger.rival[arm] < 0:
-            ledger.squares[arm] = settle(sample, field, rival, arm, 1.0, 0.0)[1]
+    leader, flagged = state.tally[LEADER], False
+    for a in range(state.tally[ALIVE]):
+        arm = state.arms[a]
+        rival = state.tally[RUNNER_UP] if arm == leader else leader
+        if ledger.rival[arm] == NOBODY:
+            ledger.squares[arm] = settle(sample, state, rival, arm, 1.0, 0.0)[1]
         ledger.rival[arm] = rival
-        if not bet(rule, ledger, source, field, arm, taken, size):
-            field.out[arm] = 1
+        if not bet(rule, ledger, source, state, arm, taken, size):
+            state.out[arm] = 1
             flagged = True
     return flagged
 
@@ -163,15 +159,15 @@ def bet(
     rule: Wagers,
     ledger: Ledger,
     source: Source,
-    field: Field,
+    state: RaceState,
     arm: int,
     taken: int,
     size: int,
 ) -> bool:
     """Choose λ for the next block; False if no unseen rows could make the arm the best."""
     rival, rest = ledger.rival[arm], size - taken
-    d = (field.offset[rival] - field.offset[arm]) / size
-    seen = field.sums[rival] - field.sums[arm] + taken * d  # Σ_seen Z
+    d = (state.offset[rival] - state.offset[arm]) / size
+    seen = state.sums[rival] - state.sums[arm] + taken * d  # Σ_seen Z
     ceiling = -seen / rest  # η
     lowest = source.low[rival] - source.high[arm] + d  # a
     if ceiling < lowest:
@@ -189,7 +185,7 @@ def bet(
         likely = np.sqrt(gain * gain + error)
         growth = likely * min(0.5 * likely / spread, most)  # of log W, a row
         missing = np.log(rule.target / ledger.wealth[arm])
-        field.need[arm] = size - rest / (1.0 + missing / (growth * rest))
+        state.need[arm] = size - rest / (1.0 + missing / (growth * rest))
     return True
 
 
@@ -225,7 +221,7 @@ class Betting(Method):
         """Error at most δ, proved."""
         return Promise(self.delta)
 
-    def rule(self, population: Population) -> Wagers | OwnWagers:
+    def rule(self, population: Population) -> Wagers | IndependentWagers:
         """Give the rule of the race."""
         shared = isinstance(population, SharedPopulation)
-        return Wagers(1.0 / self.delta) if shared else OwnWagers(1.0 / self.delta)
+        return Wagers(1.0 / self.delta) if shared else IndependentWagers(1.0 / self.delta)

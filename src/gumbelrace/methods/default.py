@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from gumbelrace.methods.base import Asked, Method, Promise, checked_delta
 from gumbelrace.methods.betting import Betting
-from gumbelrace.methods.engine import Plan
+from gumbelrace.methods.loop import Plan
 from gumbelrace.methods.race import Race
-from gumbelrace.methods.results import Results
-from gumbelrace.population.base import Population, SharedPopulation
+from gumbelrace.methods.state import Results
+from gumbelrace.population.base import Population
 from gumbelrace.population.given import as_population
 
 # δ of decisions along a chain, such that means and variances are within 1% (benchmarks/chain_errors.py).
@@ -68,7 +68,7 @@ class Default(Method):
     def plan(
         self,
         asked: Asked,
-        population: SharedPopulation,
+        population: Population,
         rng: np.random.Generator,
         rows: np.random.Generator | None = None,
     ) -> AbstractContextManager[Plan]:

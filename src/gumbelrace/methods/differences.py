@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import part
-from gumbelrace.methods.field import ALIVE, LEADER, Field, add, drop_ruled_out
 from gumbelrace.methods.reading import PIECE, new_block, new_rows, reduced, total
+from gumbelrace.methods.state import ALIVE, LEADER, RaceState, add, drop_ruled_out
 from gumbelrace.population.base import Floats, Source, read
 
 
@@ -31,63 +31,63 @@ def new_differences(source: Source) -> Differences:
 
 
 @part
-def add_up_differences(differences: Differences, field: Field, source: Source, size: int) -> None:
+def add_up_differences(differences: Differences, state: RaceState, source: Source, size: int) -> None:
     """Add up the differences of all rows, of every arm that turns out to be possible."""
     in_memory = len(source.direct) > 0
     step = PIECE if in_memory else source.chunk
-    field.tally[LEADER] = field.arms[0]
+    state.tally[LEADER] = state.arms[0]
     for first in range(0, size, step):
         count = min(step, size - first)
-        if not in_memory and not read_next(differences, field, source, first, count):
+        if not in_memory and not read_next(differences, state, source, first, count):
             return
-        if field.tally[ALIVE] == 0:
+        if state.tally[ALIVE] == 0:
             return
-        keep_reference_possible(differences, field)
-        add_columns(differences, field, first if in_memory else 0, count)
+        keep_reference_possible(differences, state)
+        add_columns(differences, state, first if in_memory else 0, count)
 
 
 @part
-def read_next(differences: Differences, field: Field, source: Source, first: int, count: int) -> bool:
+def read_next(differences: Differences, state: RaceState, source: Source, first: int, count: int) -> bool:
     """Read the rows from `first` on, and drop the arms that show a -inf."""
-    if field.tally[ALIVE] == 0:
+    if state.tally[ALIVE] == 0:
         return False
     for i in range(count):
         differences.rows[i] = first + i
-    alive = field.tally[ALIVE]
-    if read(source, differences.rows, count, field.arms, alive, differences.rewards, 0) == 0:
+    alive = state.tally[ALIVE]
+    if read(source, differences.rows, count, state.arms, alive, differences.rewards, 0) == 0:
         return False
     if source.verify:
-        drop_ruled_out(field, source)
+        drop_ruled_out(state, source)
     return True
 
 
 @part
-def keep_reference_possible(differences: Differences, field: Field) -> None:
+def keep_reference_possible(differences: Differences, state: RaceState) -> None:
     """Make the first arm the reference, if the one before has been dropped."""
-    new = field.arms[0]
-    if new == field.tally[LEADER]:
+    new = state.arms[0]
+    if new == state.tally[LEADER]:
         return
-    field.tally[LEADER] = new
-    total_of_new, lost_of_new = field.sums[new], field.lost[new]
+    state.tally[LEADER] = new
+    total_of_new, lost_of_new = state.sums[new], state.lost[new]
     size_of_new = differences.sizes[new]
     differences.shared[0] += total_of_new + lost_of_new
-    for a in range(field.tally[ALIVE]):
-        arm = field.arms[a]
-        add(field, arm, -total_of_new)
-        field.lost[arm] -= lost_of_new
+    for a in range(state.tally[ALIVE]):
+        arm = state.arms[a]
+        add(state, arm, -total_of_new)
+        state.lost[arm] -= lost_of_new
         differences.sizes[arm] += size_of_new
     differences.sizes[new] = 0.0  # itself less itself
 
 
 @part
-def add_columns(differences: Differences, field: Field, first: int, count: int) -> None:
+def add_columns(differences: Differences, state: RaceState, first: int, count: int) -> None:
     """Add up the differences in a few columns."""
-    rewards, reference = differences.rewards, field.tally[LEADER]
+    rewards, reference = differences.rewards, state.tally[LEADER]
     differences.shared[0] += total(rewards, reference, first, count, 0.0)
-    for a in range(1, field.tally[ALIVE]):
-        arm = field.arms[a]
+    for a in range(1, state.tally[ALIVE]):
+        arm = state.arms[a]
         difference, size = total_difference(rewards, arm, reference, first, count)
-        add(field, arm, difference)
+        add(state, arm, difference)
         differences.sizes[arm] += size
 
 

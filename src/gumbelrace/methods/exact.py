@@ -1,21 +1,18 @@
 """The exact scan: the race that gives up at once and reads everything."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gumbelrace.core.jit import Bits, bits_of, kernel
-from gumbelrace.core.shuffle import Streams, rewind_all
-from gumbelrace.methods import rules, separate
+from gumbelrace.core.jit import bits_of, kernel
+from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise
 from gumbelrace.methods.differences import Differences, add_up_differences, new_differences
-from gumbelrace.methods.field import ALIVE, Field, admit, new_field, reset
-from gumbelrace.methods.own import Own, enter_own
-from gumbelrace.methods.reading import FEW_ADDITIONS, ROUNDING, Sample
-from gumbelrace.methods.rules import implements
-from gumbelrace.methods.separate import OwnGear
+from gumbelrace.methods.independent import IndependentWorkspace, new_independent, read_arms, rewind_rows
+from gumbelrace.methods.reading import FEW_ADDITIONS, ROUNDING
+from gumbelrace.methods.rules import enter, implements
+from gumbelrace.methods.state import ALIVE, ARMS, RaceState, admit, new_state, reset
 from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Population, SharedPopulation, Source
 
 
@@ -23,6 +20,7 @@ class Scan(NamedTuple):
     """A rule that reads everything."""
 
     keeps: bool = False
+    patient: bool = False
 
     def working_memory(self, arms: int) -> int:
         """Nothing is needed."""
@@ -30,36 +28,17 @@ class Scan(NamedTuple):
 
 
 @implements(rules.begin, Scan)
-def _begin(rule: Scan, work: int, source: Source, field: Field, size: int) -> None:
+def _begin(rule: Scan, workspace: Any) -> None:
     return None
 
 
 @implements(rules.next_look, Scan)
-def _next_look(rule: Scan, taken: int, size: int) -> int:
+def _next_look(rule: Scan, workspace: Any, arm: int) -> int:
     return 0
 
 
 @implements(rules.judge, Scan)
-def _judge(
-    rule: Scan, work: int, source: Source, field: Field, sample: Sample, taken: int, size: int
-) -> None:
-    return None
-
-
-@implements(separate.is_patient, Scan)
-def _is_patient(rule: Scan) -> bool:
-    return False
-
-
-@implements(separate.look_size, Scan)
-def _look_size(rule: Scan, look: int, looks: int, size: int) -> int:
-    return size
-
-
-@implements(separate.judge_own, Scan)
-def _judge_own(
-    rule: Scan, work: int, source: Source, field: Field, own: Own, sizes: NDArray[np.int64]
-) -> None:
+def _judge(rule: Scan, workspace: Any) -> None:
     return None
 
 
@@ -115,42 +94,41 @@ def _raced_totals(population: Population, log_prior: Floats | None) -> tuple[Flo
     if not isinstance(population, SharedPopulation):
         with population.streams() as streams, population.source() as source:
             rng = np.random.default_rng(0)  # the order of the rows does not matter to their sum
-            gear = separate.new_own_gear(Scan(), source)
-            gear.field.offset[:] = offset
-            _totals_separate(Scan(), gear, source, streams, bits_of(rng), population.sizes)
-            sums, squares = gear.field.sums, gear.own.squares
+            bits = bits_of(rng)
+            workspace = new_independent(Scan(), source, streams, (bits, bits), population.sizes)
+            workspace.state.offset[:] = offset
+            _totals_independent(workspace)
+            sums, squares = workspace.state.sums, workspace.readings.squares
         # Σ|x| ≤ N|mean| + √(N Σ(x - mean)²): arms of different sizes have no part in common to be left out.
-        return _only_alive(gear.field), np.abs(sums) + np.sqrt(population.sizes * squares), 0.0
+        return _only_alive(workspace.state), np.abs(sums) + np.sqrt(population.sizes * squares), 0.0
     with population.source() as source:
-        field, differences = new_field(source.arms), new_differences(source)
-        field.offset[:] = offset
-        _totals_shared(field, differences, source, population.size)
-    return _only_alive(field), differences.sizes, float(differences.shared[0])
+        state, differences = new_state(source.arms), new_differences(source)
+        state.offset[:] = offset
+        _totals_shared(state, differences, source, population.size)
+    return _only_alive(state), differences.sizes, float(differences.shared[0])
 
 
 @kernel
-def _totals_shared(field: Field, differences: Differences, source: Source, size: int) -> None:
-    reset(field, source)
-    admit(field, source)
-    add_up_differences(differences, field, source, size)
-    if source.fault[CODE] == FINE and field.tally[ALIVE] == 0:
+def _totals_shared(state: RaceState, differences: Differences, source: Source, size: int) -> None:
+    reset(state, source)
+    admit(state, source)
+    add_up_differences(differences, state, source, size)
+    if source.fault[CODE] == FINE and state.tally[ALIVE] == 0:
         source.fault[CODE] = IMPOSSIBLE
-    for a in range(field.tally[ALIVE]):
-        field.sums[field.arms[a]] += field.lost[field.arms[a]]
+    for a in range(state.tally[ALIVE]):
+        state.sums[state.arms[a]] += state.lost[state.arms[a]]
 
 
 @kernel
-def _totals_separate(
-    rule: Scan, gear: OwnGear, source: Source, streams: Streams, bits: Bits, sizes: NDArray[np.int64]
-) -> None:
-    reset(gear.field, source)
-    enter_own(gear.field, gear.own, source)
-    separate.look(rule, gear, source, streams, bits, sizes)
-    rewind_all(streams)
+def _totals_independent(workspace: IndependentWorkspace) -> None:
+    reset(workspace.state, workspace.source)
+    enter(workspace)
+    read_arms(workspace, True)
+    rewind_rows(workspace.order, workspace.state.tally[ARMS])
 
 
-def _only_alive(field: Field) -> Floats:
+def _only_alive(state: RaceState) -> Floats:
     """Give the sums of the arms still in the race, -inf for the others."""
-    sums, alive = np.full(len(field.sums), -np.inf), field.arms[: field.tally[ALIVE]]
-    sums[alive] = field.sums[alive]
+    sums, alive = np.full(len(state.sums), -np.inf), state.arms[: state.tally[ALIVE]]
+    sums[alive] = state.sums[alive]
     return sums

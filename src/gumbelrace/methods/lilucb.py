@@ -5,7 +5,13 @@ independent of the other arms' (of a large population, an order of blocks of row
 once); an arm read to its end has an exact mean and no radius; and the algorithm stops when such an
 arm has the highest bound.
 
-Arms may have different numbers of rewards: what is compared is N_i times the mean, plus the offset.
+For rewards that are sub-Gaussian with scale σ, the upper confidence bound after T rewards is
+
+    μ̂ + (1 + β)(1 + √ε) √(2 σ² (1 + ε) log(log((1 + ε) T)/δ) / T),
+
+and an arm is returned once it has been read λ times as often as all others together (Jamieson, Malloy,
+Nowak & Bubeck, COLT 2014). Arms may have different numbers of rewards: what is compared is N_i times the
+mean, plus the offset.
 """
 
 from dataclasses import dataclass
@@ -14,26 +20,95 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import Bits, bits_of, kernel, part
-from gumbelrace.core.shuffle import Streams, rewind_all, take_from
+from gumbelrace.core.jit import part
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.methods.base import Asked, Method, Promise, checked_delta, parts
-from gumbelrace.methods.lil import Lil, guaranteed, heuristic, most_guaranteed, radius
-from gumbelrace.methods.results import Results, is_tie, part_of
-from gumbelrace.population.base import (
-    CODE,
-    FINE,
-    IMPOSSIBLE,
-    Floats,
-    Population,
-    Source,
-    read,
+from gumbelrace.methods import rules
+from gumbelrace.methods.base import Method, Promise, checked_delta
+from gumbelrace.methods.independent import IndependentWorkspace, rewind_rows, take_rows
+from gumbelrace.methods.rules import implements
+from gumbelrace.methods.state import (
+    ARMS,
+    EVALUATIONS,
+    EXHAUSTED,
+    LEADER,
+    LOOKS,
+    TIED,
+    RaceState,
+    is_possible,
+    is_tie,
+    reset,
 )
+from gumbelrace.population.base import CODE, IMPOSSIBLE, Floats, Population, Source, read
 
 # Rows of an arm are drawn so many at a time: the memory that one waits for is fetched for all.
 AHEAD = 16
 # Radii are computed once for all arms and draws, as long as so many hold them.
 REMEMBERED = 2**17
+
+
+class Lil(NamedTuple):
+    """Parameters of lil'UCB; `confidence` is the δ inside the logarithm."""
+
+    epsilon: float
+    beta: float
+    confidence: float
+    ratio: float  # λ
+
+
+def heuristic(delta: float, arms: int) -> Lil:
+    """Give the parameters that work well in practice and that no theorem covers."""
+    return Lil(0.0, 0.5, delta / 5.0, 1.0 + 10.0 / arms)
+
+
+# ε and β of the guaranteed parameters, and the c of the theorem: (2+ε)/ε (1/log(1+ε))^(1+ε).
+EPSILON, BETA = 0.01, 1.0
+C = (2.0 + EPSILON) / EPSILON * (1.0 / np.log1p(EPSILON)) ** (1.0 + EPSILON)
+
+
+def most_guaranteed() -> float:
+    """Give the δ below which Theorem 2 of the lil'UCB paper holds, which asks that δ' < log(1+ε)/(e c)."""
+    largest = np.log1p(EPSILON) / np.e  # of c δ'
+    # Rounded down, so that the number as it is printed is the number that is compared.
+    return float(np.floor(1e5 * (4.0 * np.sqrt(largest) + 4.0 * largest)) / 1e5)
+
+
+def guaranteed(delta: float) -> Lil:
+    """Give parameters for which the error is at most `delta` by Theorem 2 of the lil'UCB paper.
+
+    The theorem's error is 4√(c δ') + 4 c δ'; it is solved for δ'.
+    """
+    epsilon, beta = EPSILON, BETA
+    inner = (np.sqrt(1.0 + delta) - 1.0) ** 2 / (4.0 * C)
+    weight, log_term = ((2.0 + beta) / beta) ** 2, np.log(1.0 / inner)
+    ratio = weight * (1.0 + np.log(2.0 * np.log(weight / inner)) / log_term)
+    ratio /= 1.0 - inner - np.sqrt(inner**0.25 * log_term)
+    return Lil(epsilon, beta, float(inner), float(ratio))
+
+
+@part
+def radius(lil: Lil, scale: float, taken: int) -> float:
+    """Half-width of the confidence bound of a mean of `taken` rewards of scale σ."""
+    growth = np.log((1.0 + lil.epsilon) * taken) / lil.confidence
+    if growth <= 1.0:
+        return np.inf
+    # The scale is not squared: of small rewards nothing would be left.
+    inner = 2.0 * (1.0 + lil.epsilon) * np.log(growth) / taken
+    return scale * (1.0 + lil.beta) * (1.0 + np.sqrt(lil.epsilon)) * np.sqrt(inner)
+
+
+class Pulling(NamedTuple):
+    """Rule: read one reward at a time, of the arm with the highest upper bound."""
+
+    lil: Lil
+    scale: float  # σ of the sums that are compared; 0: all rewards of an arm are the same
+    most: int  # rewards of an arm
+
+    def working_memory(self, arms: int) -> "Pulls":
+        """Make room for what is known of the arms."""
+        heap, taken = np.empty((2, arms), np.int64)
+        highest, sums = np.empty((2, arms))
+        ahead, radii = np.empty((arms, AHEAD), np.int64), np.zeros(min(self.most + 1, REMEMBERED))
+        return Pulls(heap, highest, sums, taken, ahead, radii, np.empty(AHEAD, np.int64))
 
 
 class Pulls(NamedTuple):
@@ -46,48 +121,39 @@ class Pulls(NamedTuple):
     ahead: NDArray[np.int64]  # the next rows of each arm
     radii: Floats  # after so many rewards; 0 where not computed yet
     rows: NDArray[np.int64]
-    arm: NDArray[np.int64]
-    reward: Floats
 
 
-@kernel
-def solve_lil(
-    lil: Lil,
-    pulls: Pulls,
-    scale: float,
-    source: Source,
-    streams: Streams,
-    bits: Bits,
-    sizes: NDArray[np.int64],
-    offsets: Floats,
-    results: Results,
-) -> None:
-    """Find the best arm once for each row of `offsets`."""
-    constant = scale == 0.0  # one reward of an arm tells its sum
-    for draw in range(len(offsets)):
-        arms = enter(pulls, source, offsets[draw])
-        total, pulled = 0, 0
-        while arms > 1:
-            arm = pulls.heap[0]
-            taken = pulls.taken[arm]
-            if pulled == arms and (constant or decided(pulls, lil, arm, taken, sizes[arm], total)):
-                break
-            if taken < sizes[arm] and not pull(pulls, source, streams, bits, arm, sizes[arm]):
-                return
-            pulled += taken == 0
-            total += pulls.taken[arm] - taken
-            update(pulls, lil, scale, sizes[arm], offsets[draw, arm], arm)
-            sift_down(pulls, arms)
+@implements(rules.run, Pulling)
+def _run(rule: Pulling, workspace: IndependentWorkspace) -> None:
+    state, pulls, sizes = workspace.state, workspace.work, workspace.sizes
+    reset(state, workspace.source)
+    arms, total, pulled = enter(pulls, state, workspace.source), 0, 0
+    while arms > 1:
         arm = pulls.heap[0]
-        if arms == 0 or pulls.highest[arm] == -np.inf:
-            source.fault[CODE] = IMPOSSIBLE
+        taken = pulls.taken[arm]
+        if pulled == arms and (is_constant(rule) or decided(pulls, rule.lil, arm, sizes[arm], total)):
+            break
+        if taken < sizes[arm] and not pull(workspace, arm):
             return
-        results.arms[draw], results.evaluations[draw] = arm, total
-        results.looks[draw] = total
-        results.exhausted[draw] = arms > 1 and pulls.taken[arm] == sizes[arm]
-        known = constant or results.exhausted[draw]
-        results.tied[draw] = known and has_equal(pulls, sizes, arms, constant)
-        rewind_all(streams)
+        pulled += taken == 0
+        total += pulls.taken[arm] - taken
+        update(pulls, rule, sizes[arm], state.offset[arm], arm)
+        sift_down(pulls, arms)
+    state.tally[LEADER], state.tally[EVALUATIONS], state.tally[LOOKS] = pulls.heap[0], total, total
+    if arms == 0 or pulls.highest[pulls.heap[0]] == -np.inf:
+        workspace.source.fault[CODE] = IMPOSSIBLE
+        return
+    exhausted = arms > 1 and pulls.taken[pulls.heap[0]] == sizes[pulls.heap[0]]
+    known = exhausted or is_constant(rule)
+    state.tally[EXHAUSTED] = exhausted
+    state.tally[TIED] = known and has_equal(pulls, sizes, arms, is_constant(rule))
+    rewind_rows(workspace.order, state.tally[ARMS])
+
+
+@part
+def is_constant(rule: Pulling) -> bool:
+    """Whether one reward of an arm tells its sum."""
+    return rule.scale == 0.0
 
 
 @part
@@ -101,29 +167,12 @@ def has_equal(pulls: Pulls, sizes: NDArray[np.int64], arms: int, constant: bool)
     return False
 
 
-def new_pulls(arms: int, radii: int) -> Pulls:
-    """Make room for what is known of the arms."""
-    return Pulls(
-        np.empty(arms, np.int64),
-        np.empty(arms),
-        np.empty(arms),
-        np.empty(arms, np.int64),
-        np.empty((arms, AHEAD), np.int64),
-        np.zeros(radii),
-        np.empty(AHEAD, np.int64),
-        np.empty(1, np.int64),
-        np.empty((arms, 1)),
-    )
-
-
 @part
-def enter(pulls: Pulls, source: Source, offset: Floats) -> int:
+def enter(pulls: Pulls, state: RaceState, source: Source) -> int:
     """Put every possible arm on the heap, nothing read yet; return how many."""
     arms = 0
-    for arm in range(source.arms):
-        source.ruled_out[arm] = 0
-        impossible = not source.verify and source.low[arm] == -np.inf
-        if offset[arm] > -np.inf and not impossible:
+    for arm in range(state.tally[ARMS]):
+        if is_possible(state, source, arm):
             # Arms that were never read come first.
             pulls.heap[arms], pulls.sums[arm], pulls.highest[arm] = arm, 0.0, np.inf
             pulls.taken[arm] = 0
@@ -132,58 +181,61 @@ def enter(pulls: Pulls, source: Source, offset: Floats) -> int:
 
 
 @part
-def decided(pulls: Pulls, lil: Lil, arm: int, taken: int, size: int, total: int) -> bool:
+def decided(pulls: Pulls, lil: Lil, arm: int, size: int, total: int) -> bool:
     """Whether the arm on top was read to its end, or much more often than all others together."""
+    taken = pulls.taken[arm]
     often = taken >= 1 + lil.ratio * (total - taken)
     # An infinite bound is that of an arm of which too little is known, or of one that is impossible.
     return taken == size or pulls.highest[arm] == -np.inf or (often and pulls.highest[arm] < np.inf)
 
 
 @part
-def pull(pulls: Pulls, source: Source, streams: Streams, bits: Bits, arm: int, size: int) -> bool:
+def pull(workspace: IndependentWorkspace, arm: int) -> bool:
     """Read one more reward of an arm."""
+    source, pulls = workspace.source, workspace.work
     at = pulls.taken[arm] % AHEAD
     if at == 0:
-        draw_ahead(pulls, streams, bits, arm, size)
+        draw_ahead(workspace, arm)
     row = pulls.ahead[arm, at]
     if len(source.direct):
         pulls.sums[arm] += source.direct[arm, row]
     else:
-        pulls.rows[0], pulls.arm[0] = row, arm
-        if read(source, pulls.rows, 1, pulls.arm, 1, pulls.reward, 0) == 0:
+        pulls.rows[0], workspace.one[0] = row, arm
+        if read(source, pulls.rows, 1, workspace.one, 1, workspace.readings.block, 0) == 0:
             return False
-        pulls.sums[arm] += pulls.reward[arm, 0]
+        pulls.sums[arm] += workspace.readings.block[arm, 0]
     pulls.taken[arm] += 1
     return True
 
 
 @part
-def draw_ahead(pulls: Pulls, streams: Streams, bits: Bits, arm: int, size: int) -> None:
+def draw_ahead(workspace: IndependentWorkspace, arm: int) -> None:
     """Draw the next rows of an arm."""
-    count = min(AHEAD, size - pulls.taken[arm])
-    take_from(streams, bits, arm, pulls.rows, count)
+    pulls = workspace.work
+    count = min(AHEAD, workspace.sizes[arm] - pulls.taken[arm])
+    take_rows(workspace.order, workspace.bits, arm, pulls.rows, count)
     for i in range(count):
         pulls.ahead[arm, i] = pulls.rows[i]
 
 
 @part
-def update(pulls: Pulls, lil: Lil, scale: float, size: int, offset: float, arm: int) -> None:
+def update(pulls: Pulls, rule: Pulling, size: int, offset: float, arm: int) -> None:
     """Bring the upper bound of an arm's sum up to date."""
     taken = pulls.taken[arm]
     if taken == size or pulls.sums[arm] == -np.inf:
         pulls.highest[arm] = pulls.sums[arm] + offset
     else:
-        width = remembered(pulls.radii, lil, scale, taken) if scale > 0.0 else 0.0
+        width = 0.0 if is_constant(rule) else remembered(pulls.radii, rule, taken)
         pulls.highest[arm] = size / taken * pulls.sums[arm] + offset + width
 
 
 @part
-def remembered(radii: Floats, lil: Lil, scale: float, taken: int) -> float:
+def remembered(radii: Floats, rule: Pulling, taken: int) -> float:
     """Give the radius after `taken` rewards; its logarithms cost more than the rest of a pull."""
     if taken >= len(radii):
-        return radius(lil, scale, taken)
+        return radius(rule.lil, rule.scale, taken)
     if radii[taken] == 0.0:
-        radii[taken] = radius(lil, scale, taken)
+        radii[taken] = radius(rule.lil, rule.scale, taken)
     return radii[taken]
 
 
@@ -229,7 +281,7 @@ class LilUCB(Method):
     delta: float = 0.05
     proved: bool = False
     needs_range = True
-    is_a_race = False
+    shares_rows = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", checked_delta(self.delta))
@@ -250,27 +302,10 @@ class LilUCB(Method):
         experience = "lil'UCB's heuristic parameters do as well here as in its authors' experiments"
         return Promise(self.delta, None if self.proved else experience)
 
-    def rule(self, population: Population) -> Lil:
-        """Give the parameters."""
-        return guaranteed(self.delta) if self.proved else heuristic(self.delta, population.arms)
-
-    def _solve(
-        self,
-        asked: Asked,
-        population: Population,
-        offsets: Floats,
-        rng: np.random.Generator,
-        results: Results,
-    ) -> None:
-        lil, bits = self.rule(population), bits_of(rng)
-        scale = _scale(population)
-        with population.streams() as streams, population.source(need_range=True) as source:
-            pulls = new_pulls(source.arms, min(int(population.sizes.max()) + 1, REMEMBERED))
-            for some in parts(len(offsets)):
-                batch = part_of(results, some)
-                solve_lil(lil, pulls, scale, source, streams, bits, population.sizes, offsets[some], batch)
-                if source.fault[CODE] != FINE:
-                    break
+    def rule(self, population: Population) -> Pulling:
+        """Give the parameters and the scale of the rewards."""
+        lil = guaranteed(self.delta) if self.proved else heuristic(self.delta, population.arms)
+        return Pulling(lil, _scale(population), int(population.sizes.max()))
 
 
 def _scale(population: Population) -> float:

@@ -19,12 +19,11 @@ from gumbelrace.core.shuffle import rewind
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise
-from gumbelrace.methods.engine import Workspace
-from gumbelrace.methods.field import ALIVE, EXHAUSTED, LEADER, LOOKS, TAKEN, admit, reset
 from gumbelrace.methods.questions import CURRENT, PROPOSED, Question, uniform
 from gumbelrace.methods.race import Moments, update
-from gumbelrace.methods.reading import HELD, gather, open_look
+from gumbelrace.methods.reading import HELD, SharedWorkspace, gather, open_look
 from gumbelrace.methods.rules import implements
+from gumbelrace.methods.state import ALIVE, EXHAUSTED, LEADER, LOOKS, TAKEN, admit, reset
 from gumbelrace.population.base import Population, checked_count
 
 # Rows are read a little beyond what the variance so far asks for.
@@ -44,47 +43,47 @@ class Reading(NamedTuple):
 
 
 @implements(rules.run, Reading)
-def _run(rule: Reading, workspace: Workspace) -> None:
-    field, source, size = workspace.field, workspace.source, workspace.size[0]
-    reset(field, source)
-    admit(field, source)
+def _run(rule: Reading, workspace: SharedWorkspace) -> None:
+    state, source, size = workspace.state, workspace.source, workspace.sizes[0]
+    reset(state, source)
+    admit(state, source)
     variance, wanted = np.inf, min(rule.first, size)
-    while field.tally[ALIVE] == 2 and variance > rule.most:
+    while state.tally[ALIVE] == 2 and variance > rule.most:
         if not read_until(workspace, wanted):
             return
         variance = variance_of(workspace)
         wanted = min(size, max(2 * wanted, int(MARGIN * wanted * variance / rule.most)))
-    field.tally[EXHAUSTED] = field.tally[TAKEN] == size
-    field.tally[LEADER] = field.arms[0]
-    if field.tally[ALIVE] == 2:
-        taken = field.tally[TAKEN]
+    state.tally[EXHAUSTED] = state.tally[TAKEN] == size
+    state.tally[LEADER] = state.arms[0]
+    if state.tally[ALIVE] == 2:
+        taken = state.tally[TAKEN]
         penalty = variance / 2.0 + variance * variance / (4.0 * (taken + 1.0))
         accepts = np.log(uniform(workspace.noise)) < log_ratio(workspace) - penalty
-        field.tally[LEADER] = PROPOSED if accepts else CURRENT
-    rewind(workspace.stream)
+        state.tally[LEADER] = PROPOSED if accepts else CURRENT
+    rewind(workspace.order)
 
 
 @part
-def read_until(workspace: Workspace, wanted: int) -> bool:
+def read_until(workspace: SharedWorkspace, wanted: int) -> bool:
     """Read rows until so many were read; False after a fault."""
-    field, source, sample = workspace.field, workspace.source, workspace.sample
-    while field.tally[TAKEN] < wanted and field.tally[ALIVE] == 2:
-        count = min(wanted - field.tally[TAKEN], HELD)
+    state, sample = workspace.state, workspace.sample
+    while state.tally[TAKEN] < wanted and state.tally[ALIVE] == 2:
+        count = min(wanted - state.tally[TAKEN], HELD)
         open_look(sample, False)
-        if not gather(source, workspace.stream, workspace.bits, field, sample, workspace.rows, count):
+        if not gather(workspace, count):
             return False
-        field.tally[TAKEN] += count
-        field.tally[LOOKS] += 1
-        if field.tally[ALIVE] == 2:
+        state.tally[TAKEN] += count
+        state.tally[LOOKS] += 1
+        if state.tally[ALIVE] == 2:
             workspace.work.leader[0] = CURRENT
-            update(workspace.work, field, sample, CURRENT, PROPOSED, field.tally[TAKEN])
+            update(workspace.work, state, sample, CURRENT, PROPOSED, state.tally[TAKEN])
     return True
 
 
 @part
-def variance_of(workspace: Workspace) -> float:
+def variance_of(workspace: SharedWorkspace) -> float:
     """Give the variance of the estimated log ratio; 0 once all rows were read."""
-    taken, size = workspace.field.tally[TAKEN], workspace.size[0]
+    taken, size = workspace.state.tally[TAKEN], workspace.sizes[0]
     if taken == size:
         return 0.0
     of_rows = workspace.work.squares[PROPOSED] / (taken - 1)
@@ -92,11 +91,11 @@ def variance_of(workspace: Workspace) -> float:
 
 
 @part
-def log_ratio(workspace: Workspace) -> float:
+def log_ratio(workspace: SharedWorkspace) -> float:
     """Estimate the difference of the arms' values."""
-    field = workspace.field
-    gap = field.sums[PROPOSED] - field.sums[CURRENT]
-    return gap * (workspace.size[0] / field.tally[TAKEN]) + field.offset[PROPOSED] - field.offset[CURRENT]
+    state = workspace.state
+    gap = state.sums[PROPOSED] - state.sums[CURRENT]
+    return gap * (workspace.sizes[0] / state.tally[TAKEN]) + state.offset[PROPOSED] - state.offset[CURRENT]
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise, checked_delta
 from gumbelrace.methods.bounds import Bound, Marginal, Normal, Paired
 from gumbelrace.methods.exact import Scan
-from gumbelrace.methods.field import ALIVE, LEADER, LOOKS, Field
-from gumbelrace.methods.race_separate import ROUNDING, OwnLooks, own_looks
-from gumbelrace.methods.reading import HELD, Sample, fresh_rows
+from gumbelrace.methods.race_independent import ROUNDING, IndependentLooks, independent_looks
+from gumbelrace.methods.reading import HELD, Sample, SharedWorkspace, fresh_rows
 from gumbelrace.methods.rules import implements
+from gumbelrace.methods.state import ALIVE, ARMS, LEADER, LOOKS, NOBODY, TAKEN, RaceState
 from gumbelrace.population.base import (
     Floats,
     Population,
@@ -27,8 +27,8 @@ from gumbelrace.population.base import (
     checked_count,
 )
 
-# First look at an arm that has rows of its own: clusters are often small (paper, appendix C.3).
-FIRST_OF_OWN = 3
+# First look at an independent arm: clusters are often small (paper, appendix C.3).
+FIRST_OF_INDEPENDENT = 3
 
 
 # A look at more rows than any population has.
@@ -64,14 +64,15 @@ class Moments(NamedTuple):
 
 
 @implements(rules.begin, Looks)
-def _begin(rule: Looks, moments: Moments, source: Source, field: Field, size: int) -> None:
-    moments.leader[0] = -1
-    for arm in range(source.arms):
-        field.need[arm] = 0.0  # nothing is expected before the first look
+def _begin(rule: Looks, workspace: SharedWorkspace) -> None:
+    workspace.work.leader[0] = NOBODY
+    for arm in range(workspace.state.tally[ARMS]):
+        workspace.state.need[arm] = 0.0  # nothing is expected before the first look
 
 
 @implements(rules.next_look, Looks)
-def _next_look(rule: Looks, taken: int, size: int) -> int:
+def _next_look(rule: Looks, workspace: SharedWorkspace, arm: int) -> int:
+    taken, size = workspace.state.tally[TAKEN], workspace.sizes[0]
     at = rule.at[schedule_of(rule, size)]
     for t in range(len(at)):
         if at[t] > taken:
@@ -90,42 +91,36 @@ def schedule_of(rule: Looks, size: int) -> int:
 
 
 @implements(rules.judge, Looks)
-def _judge(
-    rule: Looks,
-    moments: Moments,
-    source: Source,
-    field: Field,
-    sample: Sample,
-    taken: int,
-    size: int,
-) -> None:
+def _judge(rule: Looks, workspace: SharedWorkspace) -> None:
+    moments, source, state, sample = workspace.work, workspace.source, workspace.state, workspace.sample
+    taken, size = state.tally[TAKEN], workspace.sizes[0]
     t, k = 0, schedule_of(rule, size)
     while rule.at[k, t] < taken:
         t += 1
     is_look = rule.at[k, t] == taken
-    update_all(rule, moments, field, sample, pivot(moments, source, field, is_look), taken)
+    update_all(rule, moments, state, sample, pivot(moments, source, state, is_look), taken)
     if is_look:
-        field.tally[LOOKS] += 1
+        state.tally[LOOKS] += 1
         factors = rule.per_deviation[k, t], rule.per_range[k, t]
-        judge_all(rule.paired, factors, moments, source, field, taken, size)
+        judge_all(rule.paired, factors, moments, source, state, taken, size)
 
 
 @part
-def pivot(moments: Moments, source: Source, field: Field, is_look: bool) -> int:
+def pivot(moments: Moments, source: Source, state: RaceState, is_look: bool) -> int:
     """Choose the arm to compare with: the leader; within a long look, the leader of the look before."""
     before = moments.leader[0]
-    return field.tally[LEADER] if is_look or before < 0 or source.ruled_out[before] else before
+    return state.tally[LEADER] if is_look or before == NOBODY or source.ruled_out[before] else before
 
 
 @part
 def update_all(
-    rule: Looks, moments: Moments, field: Field, sample: Sample, leader: int, taken: int
+    rule: Looks, moments: Moments, state: RaceState, sample: Sample, leader: int, taken: int
 ) -> None:
     """Bring all squared deviations up to date with the rows just read."""
-    for a in range(field.tally[ALIVE]):
-        arm = field.arms[a]
+    for a in range(state.tally[ALIVE]):
+        arm = state.arms[a]
         if arm != leader or not rule.paired:
-            update(moments, field, sample, leader if rule.paired else arm, arm, taken)
+            update(moments, state, sample, leader if rule.paired else arm, arm, taken)
     moments.leader[0] = leader
 
 
@@ -135,38 +130,38 @@ def judge_all(
     factors: tuple[float, float],
     moments: Moments,
     source: Source,
-    field: Field,
+    state: RaceState,
     taken: int,
     size: int,
 ) -> None:
     """Compare every arm with the leader."""
-    leader, bound_of_leader = field.tally[LEADER], 0.0
+    leader, bound_of_leader = state.tally[LEADER], 0.0
     if not paired:
-        bound_of_leader = bound(factors, moments, source, field, leader, leader, taken)
-    for a in range(field.tally[ALIVE]):
-        arm = field.arms[a]
+        bound_of_leader = bound(factors, moments, source, state, leader, leader, taken)
+    for a in range(state.tally[ALIVE]):
+        arm = state.arms[a]
         if arm != leader:
             partner = leader if paired else arm
-            margin = bound_of_leader + bound(factors, moments, source, field, partner, arm, taken)
-            judge_gap(moments, field, leader, arm, margin, taken, size)
+            margin = bound_of_leader + bound(factors, moments, source, state, partner, arm, taken)
+            judge_gap(moments, state, leader, arm, margin, taken, size)
 
 
 @part
 def judge_gap(
-    moments: Moments, field: Field, leader: int, arm: int, margin: float, taken: int, size: int
+    moments: Moments, state: RaceState, leader: int, arm: int, margin: float, taken: int, size: int
 ) -> None:
     """Drop the arm if it trails by more than the margin; else tell when it is expected to."""
-    gap = (field.sums[leader] - field.sums[arm]) / taken
-    gap += (field.offset[leader] - field.offset[arm]) / size
-    field.out[arm] = gap > margin
+    gap = (state.sums[leader] - state.sums[arm]) / taken
+    gap += (state.offset[leader] - state.offset[arm]) / size
+    state.out[arm] = gap > margin
     # The margin shrinks as √(1/T - 1/N). The true gap is as likely above the estimate as below: its
     # square is larger by the error's.
     left = 1.0 / taken - 1.0 / size
     squared = gap * gap + moments.squares[arm] / taken * left
     need = 1.0 / (left * squared / (margin * margin) + 1.0 / size)
-    field.need[arm] = 2.0 * taken
-    while field.need[arm] < need:
-        field.need[arm] *= 2.0
+    state.need[arm] = 2.0 * taken
+    while state.need[arm] < need:
+        state.need[arm] *= 2.0
 
 
 @part
@@ -174,7 +169,7 @@ def bound(
     factors: tuple[float, float],
     moments: Moments,
     source: Source,
-    field: Field,
+    state: RaceState,
     partner: int,
     arm: int,
     taken: int,
@@ -182,10 +177,10 @@ def bound(
     """G for an arm's mean, or for its difference from its partner's."""
     per_deviation, per_range = factors
     width = source.high[arm] - source.low[arm]
-    size_of_rewards = abs(field.sums[arm] / taken + field.shift[0])
+    size_of_rewards = abs(state.sums[arm] / taken + state.shift[0])
     if partner != arm:
         width += source.high[partner] - source.low[partner]
-        size_of_rewards += abs(field.sums[partner] / taken + field.shift[0])
+        size_of_rewards += abs(state.sums[partner] / taken + state.shift[0])
     deviation = np.sqrt(moments.squares[arm] / taken)
     if per_range > 0.0:
         return per_deviation * deviation + per_range * width
@@ -196,15 +191,15 @@ def bound(
 
 
 @part
-def update(moments: Moments, field: Field, sample: Sample, partner: int, arm: int, taken: int) -> None:
+def update(moments: Moments, state: RaceState, sample: Sample, partner: int, arm: int, taken: int) -> None:
     """Bring an arm's squared deviations up to date with the rows of the last look."""
     fresh = fresh_rows(sample)
     before = taken - fresh
-    mean = difference(field.fresh, partner, arm) / fresh
-    result = squares(sample, sample.runs[1], sample.runs[0], field, partner, arm, mean)
+    mean = difference(state.fresh, partner, arm) / fresh
+    result = squares(sample, sample.runs[1], sample.runs[0], state, partner, arm, mean)
     if before > 0:
-        earlier = (difference(field.sums, partner, arm) - mean * fresh) / before
-        result += earlier_squares(moments, field, sample, partner, arm, earlier)
+        earlier = (difference(state.sums, partner, arm) - mean * fresh) / before
+        result += earlier_squares(moments, state, sample, partner, arm, earlier)
         result += (mean - earlier) ** 2 * (before * fresh / taken)
     moments.squares[arm] = result
 
@@ -212,7 +207,7 @@ def update(moments: Moments, field: Field, sample: Sample, partner: int, arm: in
 @part
 def earlier_squares(
     moments: Moments,
-    field: Field,
+    state: RaceState,
     sample: Sample,
     partner: int,
     arm: int,
@@ -225,7 +220,7 @@ def earlier_squares(
     if arm == leader:
         return moments.squares[partner]
     if sample.runs[1] > 0:
-        return squares(sample, 0, sample.runs[1], field, partner, arm, mean)
+        return squares(sample, 0, sample.runs[1], state, partner, arm, mean)
     # The rows are no longer kept. Both arms were compared with the leader before: the deviations of their
     # difference are at most the sum of the two.
     return (np.sqrt(moments.squares[partner]) + np.sqrt(moments.squares[arm])) ** 2
@@ -239,7 +234,7 @@ def difference(sums: Floats, partner: int, arm: int) -> float:
 
 @part
 def squares(
-    sample: Sample, start: int, stop: int, field: Field, partner: int, arm: int, mean: float
+    sample: Sample, start: int, stop: int, state: RaceState, partner: int, arm: int, mean: float
 ) -> float:
     """Squared deviations from `mean` of an arm, or of its difference from its partner, in some runs."""
     rewards, j, i_own = sample.rewards, np.uint64(arm), np.uint64(partner)
@@ -248,7 +243,7 @@ def squares(
         first = np.uint64(sample.first[run])
         last = np.uint64(sample.first[run] + sample.length[run])
         if partner == arm:
-            centre = mean + field.shift[0]
+            centre = mean + state.shift[0]
             for i in range(first, last):
                 result += (rewards[j, i] - centre) * (rewards[j, i] - centre)
         else:
@@ -305,7 +300,7 @@ class Race(Method):
         unseen = None if self.needs_range else DECLARED
         return Promise(self.delta, self.bound.assumption).under(unseen)
 
-    def rule(self, population: Population) -> Looks | OwnLooks | Scan:
+    def rule(self, population: Population) -> Looks | IndependentLooks | Scan:
         """Give the looks T = first·2^t < N and the bound's coefficients at each.
 
         Where any row may be -inf, a mean tells nothing: everything is read.
@@ -314,12 +309,14 @@ class Race(Method):
             return Scan()
         if isinstance(population, SharedPopulation):
             return looks(self, (population.size,), population.arms)
-        return own_looks(self.bound, self.delta, self.first_of_own, self.variance.shrink, population.sizes)
+        sizes = tuple(population.sizes.tolist())
+        first, shrink = self.first_of_independent, self.variance.shrink
+        return independent_looks(self.bound, self.delta, first, shrink, sizes)
 
     @property
-    def first_of_own(self) -> int:
-        """Rows of the first look at an arm that has rows of its own."""
-        return min(self.bound.first, FIRST_OF_OWN) if self.first is None else self.first
+    def first_of_independent(self) -> int:
+        """Rows of the first look at an independent arm."""
+        return min(self.bound.first, FIRST_OF_INDEPENDENT) if self.first is None else self.first
 
 
 def _check_parts(bound: Any, variance: Any) -> None:

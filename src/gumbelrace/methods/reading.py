@@ -1,4 +1,4 @@
-"""Reading more random rows of the arms in the race, and the rewards that a rule may look at.
+"""Reading more random rows of arms that share them, and the rewards that a rule may look at.
 
 A table's rewards are used where they lie, in runs of rows; others are copied, one run for each look.
 
@@ -6,7 +6,7 @@ Differences of sums are of order 1 while the sums are of order N: all rewards ar
 constant, a typical one among the first, before they are added up.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gumbelrace.core.jit import Bits, as_written, part
 from gumbelrace.core.packed import fetch
 from gumbelrace.core.shuffle import Stream, next_run, take
-from gumbelrace.methods.field import ALIVE, EVALUATIONS, Field, add, drop_ruled_out
+from gumbelrace.methods.state import ALIVE, EVALUATIONS, RaceState, add, drop_ruled_out
 from gumbelrace.population.base import Floats, Source, read
 
 # Rows of which rewards are kept, where they have to be copied: memory stays bounded.
@@ -46,6 +46,22 @@ class Sample(NamedTuple):
     first: NDArray[np.int64]
     length: NDArray[np.int64]
     runs: NDArray[np.int64]  # how many runs; the first of the last look
+
+
+class SharedWorkspace(NamedTuple):
+    """All that races of arms that share their rows need, laid out once for many of them."""
+
+    rule: Any
+    work: Any  # of the rule
+    source: Source
+    order: Stream
+    noise: Bits
+    bits: Bits
+    sizes: NDArray[np.int64]  # the first is the number of rows
+    state: RaceState
+    sample: Sample
+    rows: NDArray[np.int64]
+    block: Floats
 
 
 def new_sample(source: Source, stream: Stream, size: int, keeps: bool) -> Sample:
@@ -92,32 +108,25 @@ def columns(sample: Sample) -> int:
 
 
 @part
-def gather(
-    source: Source,
-    stream: Stream,
-    bits: Bits,
-    field: Field,
-    sample: Sample,
-    rows: NDArray[np.int64],
-    count: int,
-) -> bool:
+def gather(workspace: SharedWorkspace, count: int) -> bool:
     """Read `count` more rows of every arm in the race and add them up."""
+    source, state, sample = workspace.source, workspace.state, workspace.sample
     if len(source.direct):
-        gather_runs(stream, bits, sample, count)
-        fetch_runs(field, sample)
-        field.tally[EVALUATIONS] += count * field.tally[ALIVE]
-    elif not gather_rows(source, stream, bits, field, sample, rows, count):
+        gather_runs(workspace.order, workspace.bits, sample, count)
+        fetch_runs(state, sample)
+        state.tally[EVALUATIONS] += count * state.tally[ALIVE]
+    elif not gather_rows(workspace, count):
         return False
     if source.verify:
-        drop_ruled_out(field, source)
-    if field.tally[ALIVE] > 0 and np.isnan(field.shift[0]):
+        drop_ruled_out(state, source)
+    if state.tally[ALIVE] > 0 and np.isnan(state.shift[0]):
         run = sample.runs[1]
-        field.shift[0] = typical(sample.rewards, field.arms[0], sample.first[run], sample.length[run])
-    for a in range(field.tally[ALIVE]):
-        arm = field.arms[a]
-        field.fresh[arm] = fresh_total(sample, arm, field.shift[0])
-        add(field, arm, field.fresh[arm])
-        field.rows[arm] += count
+        state.shift[0] = typical(sample.rewards, state.arms[0], sample.first[run], sample.length[run])
+    for a in range(state.tally[ALIVE]):
+        arm = state.arms[a]
+        state.fresh[arm] = fresh_total(sample, arm, state.shift[0])
+        add(state, arm, state.fresh[arm])
+        state.rows[arm] += count
     return True
 
 
@@ -132,35 +141,28 @@ def gather_runs(stream: Stream, bits: Bits, sample: Sample, count: int) -> None:
 
 
 @part
-def fetch_runs(field: Field, sample: Sample) -> None:
+def fetch_runs(state: RaceState, sample: Sample) -> None:
     """Ask for how the runs of the last look begin, for all arms at once; the processor guesses the rest."""
     rewards = sample.rewards
     for run in range(sample.runs[1], sample.runs[0]):
-        for a in range(field.tally[ALIVE]):
-            first = field.arms[a] * rewards.shape[1] + sample.first[run]
+        for a in range(state.tally[ALIVE]):
+            first = state.arms[a] * rewards.shape[1] + sample.first[run]
             for i in range(0, min(sample.length[run], FETCHED), LINE):
                 fetch(rewards.ctypes.data + 8 * (first + i))
 
 
 @part
-def gather_rows(
-    source: Source,
-    stream: Stream,
-    bits: Bits,
-    field: Field,
-    sample: Sample,
-    rows: NDArray[np.int64],
-    count: int,
-) -> bool:
+def gather_rows(workspace: SharedWorkspace, count: int) -> bool:
     """Read `count` more rows into the columns after the last run."""
+    source, state, sample, rows = workspace.source, workspace.state, workspace.sample, workspace.rows
     run, first, done = sample.runs[0], columns(sample), 0
     while done < count:
         n = min(source.chunk, count - done)
-        take(stream, bits, rows, n)
-        got = read(source, rows, n, field.arms, field.tally[ALIVE], sample.rewards, first + done)
+        take(workspace.order, workspace.bits, rows, n)
+        got = read(source, rows, n, state.arms, state.tally[ALIVE], sample.rewards, first + done)
         if got == 0:
             return False
-        field.tally[EVALUATIONS] += got
+        state.tally[EVALUATIONS] += got
         done += n
     sample.first[run], sample.length[run] = first, count
     sample.runs[0] += 1

@@ -1,16 +1,25 @@
-"""What a rule of the race does; each method has a rule of its own.
+"""What a rule of the race does, and what a workspace does; the loop that calls them is `loop.race`.
 
-A rule is a named tuple that a method passes in; numba picks the functions of its class when it compiles:
+Each method has a rule of its own, a named tuple; numba picks the functions of its class when it compiles:
 
-- ``run(rule, workspace)``: answer a question; a rule of a race leaves that to `engine.race`, which needs
+- ``run(rule, workspace)``: answer a question; a rule of a race leaves that to `loop.race`, which needs
 
-- ``begin(rule, work, source, field, size)``: start a draw, flagging arms that need no reading;
-- ``next_look(rule, taken, size)``: how many rows to read now (`reading.HELD` at most), 0 to scan the rest;
-- ``judge(rule, work, source, field, sample, taken, size)``: count the look, flag in `field.out` the arms to
-  drop, and put into `field.need` the row at which each other arm is expected to be dropped.
+- ``begin(rule, workspace)``: start a race, flagging arms that need no reading;
+- ``next_look(rule, workspace, arm)``: how many rows to read now (of an independent arm, or at most
+  `reading.HELD` of all that share them), 0 to read all that are left;
+- ``judge(rule, workspace)``: flag in `state.out` the arms to drop. Of shared rows, also count the look, and
+  put into `state.need` the row at which each other arm is expected to be dropped.
 
 ``rule.working_memory(arms)`` makes room for what a rule knows of the arms; `keeps` says whether it looks
-again at rows of earlier looks. Where rewards have to be copied, the first `reading.KEPT` rows are kept.
+again at rows of earlier looks (where rewards have to be copied, the first `reading.KEPT` rows are kept),
+`patient` whether independent arms that can reach little may wait.
+
+There are two workspaces, one for arms that share their rows (`shared`) and one for arms that do not
+(`independent`). They know how to read:
+
+- ``enter(workspace)``: let all possible arms into the race, nothing read yet;
+- ``look(workspace)``: read what the rule asks for and let it judge; GOES_ON, ENDS or FAILS;
+- ``finish(workspace)``: read the rest if several arms are left, and name the winner.
 """
 
 from collections.abc import Callable
@@ -18,10 +27,10 @@ from typing import Any
 
 from numba.extending import overload
 
-from gumbelrace.core.jit import OPTIONS, PART, Function
-from gumbelrace.methods.field import Field
-from gumbelrace.methods.reading import Sample
-from gumbelrace.population.base import Source
+from gumbelrace.core.jit import PART, Function
+
+# What a look tells the loop.
+GOES_ON, ENDS, FAILS = range(3)
 
 
 def run(rule: Any, workspace: Any) -> None:
@@ -32,36 +41,46 @@ def run(rule: Any, workspace: Any) -> None:
 runs_itself: set[type] = set()
 
 
-def begin(rule: Any, work: Any, source: Source, field: Field, size: int) -> None:
-    """Start a draw."""
+def begin(rule: Any, workspace: Any) -> None:
+    """Start a race."""
     raise NotImplementedError
 
 
-def next_look(rule: Any, taken: int, size: int) -> int:
-    """Give the number of rows to read now; 0 scans the rest."""
+def next_look(rule: Any, workspace: Any, arm: int) -> int:
+    """Give the number of rows to read now; 0 reads the rest."""
     raise NotImplementedError
 
 
-def judge(
-    rule: Any, work: Any, source: Source, field: Field, sample: Sample, taken: int, size: int
-) -> None:
+def judge(rule: Any, workspace: Any) -> None:
     """Flag the arms to drop."""
     raise NotImplementedError
 
 
-def implements(
-    generic: Callable[..., Any], rule: type, makes: bool = False
-) -> Callable[[Function], Function]:
-    """Make the decorated function what `generic` does for class `rule`; if it `makes` arrays, say so."""
+def enter(workspace: Any) -> None:
+    """Let the arms into the race."""
+    raise NotImplementedError
+
+
+def look(workspace: Any) -> int:
+    """Read more, and judge."""
+    raise NotImplementedError
+
+
+def finish(workspace: Any) -> None:
+    """Name the winner."""
+    raise NotImplementedError
+
+
+def implements(generic: Callable[..., Any], kind: type) -> Callable[[Function], Function]:
+    """Make the decorated function what `generic` does for a first argument of class `kind`."""
 
     def register(function: Function) -> Function:
         if generic is run:
-            runs_itself.add(rule)
-        options = OPTIONS if makes else PART
+            runs_itself.add(kind)
 
-        @overload(generic, jit_options=options, strict=False)
+        @overload(generic, jit_options=PART, strict=False)
         def choose(of: Any, *rest: Any) -> Callable[..., Any] | None:
-            return function if getattr(of, "instance_class", None) is rule else None
+            return function if getattr(of, "instance_class", None) is kind else None
 
         return function
 

@@ -18,7 +18,7 @@ from gumbelrace.methods.base import Method
 from gumbelrace.methods.betting import Betting
 from gumbelrace.methods.bounds import Normal, Serfling
 from gumbelrace.methods.gaussian_walk import b_normal
-from gumbelrace.methods.lil import Lil, heuristic, radius
+from gumbelrace.methods.lilucb import Lil, heuristic, radius
 from gumbelrace.models.synthetic import normalised
 from gumbelrace.paper.records import BoundPoint, Level
 from gumbelrace.population.table import table

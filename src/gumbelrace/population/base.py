@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.core.jit import call_reader, part
-from gumbelrace.core.shuffle import Rows, SeparateRows, Streams
+from gumbelrace.core.shuffle import IndependentRows, Rows, Stream, Streams
 from gumbelrace.errors import (
     FactorFailed,
     InvalidArgument,
@@ -147,7 +147,7 @@ class Population(ABC):
 
     def __init__(self, sizes: NDArray[np.int64]) -> None:
         self.arms, self.sizes = len(sizes), sizes
-        self._separate: SeparateRows | None = None
+        self._independent: IndependentRows | None = None
 
     @property
     def rewards(self) -> int:
@@ -232,14 +232,18 @@ class Population(ABC):
         """Rewards that compiled code may read without the reader, indexed [arm, position]."""
         return np.empty((0, 0))
 
+    def order(self, shared: bool) -> AbstractContextManager[Stream | Streams]:
+        """Lend a random order of rows, one for all arms if they share rows or one for each."""
+        return self.streams()
+
     def streams(self) -> AbstractContextManager[Streams]:
         """Lend a random order of rows for each arm, independent of the other arms'."""
-        if self._separate is None:
-            self._separate = self._separate_rows()
-        return self._separate.streams()
+        if self._independent is None:
+            self._independent = self._independent_rows()
+        return self._independent.streams()
 
-    def _separate_rows(self) -> SeparateRows:
-        return SeparateRows(self.sizes)
+    def _independent_rows(self) -> IndependentRows:
+        return IndependentRows(self.sizes)
 
     @contextmanager
     def source(self, need_range: bool = False) -> Iterator[Source]:
@@ -335,8 +339,12 @@ class SharedPopulation(Population):
         """Whether blocks of rows are read. See `Population.shares_order`."""
         return self.rows.block > 1
 
-    def _separate_rows(self) -> SeparateRows:
-        return SeparateRows(self.sizes, self.rows.block)
+    def order(self, shared: bool) -> AbstractContextManager[Stream | Streams]:
+        """Lend one random order of rows for all arms, or one for each."""
+        return self.rows.stream() if shared else self.streams()
+
+    def _independent_rows(self) -> IndependentRows:
+        return IndependentRows(self.sizes, self.rows.block)
 
 
 def unlimited(arms: int, finite: bool = False) -> Range:

@@ -12,13 +12,13 @@ larger cluster, each with its sum of values with the smaller one. This finds bet
 reversible move, and the chain's law is then no longer p.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import Bits, below, kernel, maker, part, routine
-from gumbelrace.core.shuffle import Streams, rewind_all, take_from
+from gumbelrace.core.jit import Bits, below, kernel, part, routine
+from gumbelrace.core.shuffle import Streams, rewind_first, take_from
 from gumbelrace.kernels.clusters.partition import CLUSTERS, UNPLACED, set_aside, settle
 from gumbelrace.kernels.clusters.values import (
     HOME,
@@ -33,22 +33,20 @@ from gumbelrace.kernels.clusters.values import (
     value_of,
 )
 from gumbelrace.kernels.tally import ALL, CHANGED, LOOKED, READ, VISITED, WRONG
-from gumbelrace.methods.betting_separate import OwnWagers
-from gumbelrace.methods.exact import Scan
-from gumbelrace.methods.field import EVALUATIONS, LEADER, LOOKS
-from gumbelrace.methods.own import NOBODY
+from gumbelrace.methods.independent import best_of_group, rewind_rows, take_rows
+from gumbelrace.methods.loop import Plan, answer
 from gumbelrace.methods.questions import gumbel
-from gumbelrace.methods.race_separate import OwnLooks
 from gumbelrace.methods.rules import implements
-from gumbelrace.methods.separate import (
-    OwnGear,
-    best_of_group,
-    race_own,
-    rewind_own,
-    take_own,
-)
+from gumbelrace.methods.state import ARMS, EVALUATIONS, FAVOURITE, LOOKS, NOBODY
 from gumbelrace.population.base import CODE, FINE, Source
 from gumbelrace.population.pairs import COUNT, FIRST, MENTION
+
+
+class Races(NamedTuple):
+    """How a mention chooses, and how it is decided whether two clusters merge."""
+
+    choice: Plan
+    merger: Plan
 
 
 class Task(NamedTuple):
@@ -67,9 +65,7 @@ class Members(NamedTuple):
 
 
 @kernel
-def sweep(
-    rule: Any, gear: OwnGear, work: Workspace, bits: Bits, task: Task, mentions: NDArray[np.int64]
-) -> None:
+def sweep(races: Races, work: Workspace, bits: Bits, task: Task, mentions: NDArray[np.int64]) -> None:
     """Let mentions choose their clusters, as long as there is room for sums."""
     partition, fault = work.partition, work.source.fault
     for i in mentions:
@@ -77,7 +73,7 @@ def sweep(
             return
         enter(work, i, True)
         draw_noise(work, bits, task.temperature)
-        chosen = choose(rule, gear, work, bits, task.limit)
+        chosen = choose(races, work, task.limit)
         if fault[CODE] != FINE:
             return
         if task.audited:
@@ -119,13 +115,13 @@ def move(work: Workspace, i: int, chosen: int) -> None:
         update_sums(work, i, before)
 
 
-@maker
-def choose(rule: Any, gear: OwnGear, work: Workspace, bits: Bits, limit: int) -> int:
+@part
+def choose(races: Races, work: Workspace, limit: int) -> int:
     """Find the best segment for the mention whose turn it is; after the last is the empty cluster."""
     if limit >= len(work.partition.labels):
         return best_of_sizes(work, 0, limit)
     favourite = 0 if work.turn[STAYS] == 1 else NOBODY
-    winner = race(rule, gear, work.source, work, bits, line_up(work, limit), favourite)
+    winner = race(races.choice, work, line_up(work, limit), favourite)
     return work.arms.segments[winner]
 
 
@@ -159,43 +155,27 @@ def add_arm(work: Workspace, arm: int, s: int) -> int:
     return arm + 1
 
 
-def race(
-    rule: Any, gear: OwnGear, source: Source, work: Workspace, bits: Bits, arms: int, favourite: int
-) -> int:
+@part
+def race(plan: Plan, work: Workspace, arms: int, favourite: int) -> int:
     """Race the first `arms` arms of the workspace; return the best."""
-    raise NotImplementedError
-
-
-@implements(race, OwnLooks, makes=True)
-@implements(race, OwnWagers, makes=True)
-def _race(
-    rule: Any, gear: OwnGear, source: Source, work: Workspace, bits: Bits, arms: int, favourite: int
-) -> int:
-    few = Source(*source[:2], arms, *source[3:])  # type: ignore[arg-type]
-    order = work.order
-    members = Members(Streams(*order[:8], order.cursor[:arms]), work)
-    race_own(rule, gear, few, members, bits, work.arms.sizes, work.arms.offsets, favourite)
-    tally, values_a_row = gear.field.tally, max(work.site[COUNT], 1)  # a row of lines has many
+    tally = plan.state.tally
+    tally[ARMS], tally[FAVOURITE] = arms, favourite
+    for arm in range(arms):
+        plan.state.offset[arm] = work.arms.offsets[arm]
+    winner = answer(plan)
     work.tally[LOOKED] += tally[LOOKS]
-    work.tally[READ] += tally[EVALUATIONS] * values_a_row
-    return tally[LEADER]
+    work.tally[READ] += tally[EVALUATIONS] * max(work.site[COUNT], 1)  # a row of lines has many values
+    return winner
 
 
-@implements(race, Scan)
-def _no_race(
-    rule: Scan, gear: OwnGear, source: Source, work: Workspace, bits: Bits, arms: int, favourite: int
-) -> int:
-    return NOBODY  # all clusters are small to it
-
-
-@implements(take_own, Members)
+@implements(take_rows, Members)
 def _take(members: Members, bits: Bits, arm: int, rows: NDArray[np.int64], count: int) -> None:
     take_from(members.order, bits, arm, rows, count)
 
 
-@implements(rewind_own, Members)
-def _rewind(members: Members) -> None:
-    rewind_all(members.order)
+@implements(rewind_rows, Members)
+def _rewind(members: Members, arms: int) -> None:
+    rewind_first(members.order, arms)
 
 
 @implements(best_of_group, Members)
@@ -209,9 +189,7 @@ def _best_of_group(members: Members, source: Source, arm: int) -> float:
 
 
 @kernel
-def merge_some(
-    rule: Any, gear: OwnGear, work: Workspace, bits: Bits, task: Task, clusters: NDArray[np.int32]
-) -> None:
+def merge_some(races: Races, work: Workspace, bits: Bits, task: Task, clusters: NDArray[np.int32]) -> None:
     """Propose to merge each of the clusters given with another one."""
     partition, fault = work.partition, work.source.fault
     for label in clusters:
@@ -219,33 +197,33 @@ def merge_some(
         in_use = s < partition.counts[CLUSTERS] and partition.ids[s] == label
         if not in_use or partition.sizes[s] < 2:
             continue
-        other = best_other(rule, gear, work, bits, task.limit, s)
+        other = best_other(races, work, bits, task.limit, s)
         if fault[CODE] != FINE:
             return
         if other < partition.counts[CLUSTERS] and partition.sizes[other] > 1:
             larger, smaller = (s, other) if partition.sizes[s] >= partition.sizes[other] else (other, s)
-            merges = belong_together(rule, gear, work, bits, task, larger, smaller)
+            merges = belong_together(races, work, bits, task, larger, smaller)
             if fault[CODE] != FINE:
                 return
             if merges:
                 merge(work, larger, smaller)
 
 
-@maker
-def best_other(rule: Any, gear: OwnGear, work: Workspace, bits: Bits, limit: int, s: int) -> int:
+@part
+def best_other(races: Races, work: Workspace, bits: Bits, limit: int, s: int) -> int:
     """Find the cluster that a random member of segment `s` would choose if it had to leave."""
     partition = work.partition
     i = partition.members[partition.starts[s] + below(bits, partition.sizes[s])]
     enter(work, i, False)
     draw_noise(work, bits, 0.0)
-    other = choose(rule, gear, work, bits, limit)
+    other = choose(races, work, limit)
     settle(partition, i, s, s)
     return other
 
 
-@maker
+@part
 def belong_together(
-    rule: Any, gear: OwnGear, work: Workspace, bits: Bits, task: Task, larger: int, smaller: int
+    races: Races, work: Workspace, bits: Bits, task: Task, larger: int, smaller: int
 ) -> bool:
     """Decide whether the values of two segments with each other are in favour of merging them."""
     partition, arms, site, lines = work.partition, work.arms, work.site, work.lines
@@ -260,7 +238,7 @@ def belong_together(
         noise,
     )
     arms.starts[1], arms.sizes[1], arms.offsets[1] = 0, 0, 0.0
-    winner = race(rule, gear, lines, work, bits, 2, 0)
+    winner = race(races.merger, work, 2, 0)
     if lines.fault[CODE] == FINE:  # else it says which values went wrong
         site[COUNT] = 0
     return winner == 0

@@ -10,7 +10,7 @@ from gumbelrace.core.jit import bits_of
 from gumbelrace.core.keyed import ROUNDS
 from gumbelrace.core.shuffle import LARGEST, Streams
 from gumbelrace.errors import InvalidArgument, UnknownRange
-from gumbelrace.kernels.clusters.choice import Task, merge_some, sweep
+from gumbelrace.kernels.clusters.choice import Members, Races, Task, merge_some, sweep
 from gumbelrace.kernels.clusters.partition import CLUSTERS, Partition, arrange, new_partition
 from gumbelrace.kernels.clusters.values import (
     Arms,
@@ -25,11 +25,12 @@ from gumbelrace.kernels.clusters.values import (
 from gumbelrace.kernels.tally import VISITED, new_tally
 from gumbelrace.methods.base import Method, parts
 from gumbelrace.methods.betting import Betting
-from gumbelrace.methods.betting_separate import FIRST_LOOK, OwnWagers
+from gumbelrace.methods.betting_independent import FIRST_LOOK, IndependentWagers
 from gumbelrace.methods.exact import Exact, Scan
+from gumbelrace.methods.independent import IndependentWorkspace, new_independent
+from gumbelrace.methods.loop import Plan, Prepared, prepared
 from gumbelrace.methods.race import Race
-from gumbelrace.methods.race_separate import looks_of_any_size
-from gumbelrace.methods.separate import new_own_gear
+from gumbelrace.methods.race_independent import looks_of_any_size
 from gumbelrace.population.base import CODE, FINE, ROW, Source
 from gumbelrace.population.pairs import COUNT, FIRST, MENTION, Pairs, Readers
 
@@ -97,7 +98,6 @@ class Worker:
         self.limit = _first_look(method, pairs.size)
         self.work = _new_workspace(partition, self.readers, pairs.limits, self.limit)
         self.rule = _rule(method, pairs.size, self.work.arms.sizes)
-        self.gear = new_own_gear(self.rule, self.work.source)
         self._pairs, self._keep, self._summed = pairs, keep, np.empty(0, np.int32)
 
     def begin(self, labels: NDArray[Any]) -> None:
@@ -116,21 +116,33 @@ class Worker:
 
     def visit(self, rng: np.random.Generator, task: Task, mentions: NDArray[np.int64]) -> None:
         """Let mentions choose their clusters."""
+        races, _kept_alive = self._races(rng)
         for some in self._parts(len(mentions)):
             stop = min(some.stop, len(mentions))
             while (done := int(self.work.tally[VISITED])) < stop:
                 if self._keep == Keep.SUMS and self.work.sums.unused[0] == 0:
                     self.work = self.work._replace(sums=enlarged(self.work.sums))
-                sweep(self.rule, self.gear, self.work, bits_of(rng), task, mentions[done:stop])
+                sweep(races, self.work, bits_of(rng), task, mentions[done:stop])
                 self._check()
 
     def merge(self, rng: np.random.Generator, task: Task) -> None:
         """Try to merge clusters."""
         partition = self.work.partition
         clusters = partition.ids[: partition.counts[CLUSTERS]].copy()
+        races, _kept_alive = self._races(rng)
         for some in parts(len(clusters)):
-            merge_some(self.rule, self.gear, self.work, bits_of(rng), task, clusters[some])
+            merge_some(races, self.work, bits_of(rng), task, clusters[some])
             self._check()
+
+    def _races(self, rng: np.random.Generator) -> tuple[Races, Any]:
+        """Plan the races of a choice and of a merger; also give what must stay alive meanwhile."""
+        work, bits = self.work, bits_of(rng)
+        members = Members(work.order, work)
+        planned = [
+            _planned(new_independent(self.rule, source, members, (bits, bits), work.arms.sizes))
+            for source in (work.source, work.lines)
+        ]
+        return Races(*(plan for plan, _ in planned)), planned
 
     def log_weight(self) -> float:
         """Sum the values of all pairs of mentions that are in one cluster."""
@@ -169,10 +181,16 @@ class Worker:
         return int(members[np.argmax(~((low <= values) & (values <= high)))])
 
 
+def _planned(workspace: IndependentWorkspace) -> Prepared:
+    if isinstance(workspace.rule, Scan):  # all clusters are small to it: it never races
+        return Prepared(Plan(0, 0, workspace.sizes, workspace.state, workspace.source), workspace)
+    return prepared(workspace)
+
+
 def _first_look(method: Method, size: int) -> int:
     """Give the size up to which all of a cluster is read."""
     if isinstance(method, Race):
-        return method.first_of_own
+        return method.first_of_independent
     return FIRST_LOOK if isinstance(method, Betting) else size
 
 
@@ -180,8 +198,10 @@ def _rule(method: Method, size: int, sizes: NDArray[np.int64]) -> Any:
     """Give the rule of a race of clusters whose sizes will be put into `sizes`."""
     if isinstance(method, Race):
         shrink = method.variance.shrink
-        return looks_of_any_size(method.bound, method.delta, method.first_of_own, shrink, sizes, size)
-    return OwnWagers(1.0 / method.promise.delta) if isinstance(method, Betting) else Scan()
+        return looks_of_any_size(
+            method.bound, method.delta, method.first_of_independent, shrink, sizes, size
+        )
+    return IndependentWagers(1.0 / method.promise.delta) if isinstance(method, Betting) else Scan()
 
 
 def _new_workspace(

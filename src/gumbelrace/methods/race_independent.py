@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import part
-from gumbelrace.methods import separate
+from gumbelrace.methods import rules
 from gumbelrace.methods.bounds import Bound
-from gumbelrace.methods.field import ALIVE, LEADER, Field
-from gumbelrace.methods.own import Own, ceiling, estimate_own, floor
+from gumbelrace.methods.independent import IndependentWorkspace, ceiling, estimate_sum, floor
 from gumbelrace.methods.rules import implements
-from gumbelrace.population.base import Floats, Source
+from gumbelrace.methods.state import ALIVE, ARMS, LEADER
+from gumbelrace.population.base import Floats
 
 # Relative size of a standard deviation that is nothing but rounding.
 ROUNDING = 1e-14
@@ -36,7 +36,7 @@ FREEDOM = 10
 LOOKS_BEFORE_LAST = 4
 
 
-class OwnLooks(NamedTuple):
+class IndependentLooks(NamedTuple):
     """Rule of the race: rows of the first look, and the bound's coefficients [look, column]."""
 
     first: int
@@ -60,22 +60,21 @@ class Margins(NamedTuple):
     margin: Floats
 
 
-def own_looks(bound: Bound, delta: float, first: int, shrink: float, sizes: NDArray[np.int64]) -> OwnLooks:
-    """Give the rule for arms of the given sizes."""
-    return _own_looks(bound, delta / _events(bound, len(sizes)), first, shrink, tuple(sizes.tolist()))
-
-
 @lru_cache(maxsize=256)
-def _own_looks(bound: Bound, delta: float, first: int, shrink: float, sizes: tuple[int, ...]) -> OwnLooks:
+def independent_looks(
+    bound: Bound, delta: float, first: int, shrink: float, sizes: tuple[int, ...]
+) -> IndependentLooks:
+    """Give the rule for arms of the given sizes."""
+    delta /= _events(bound, len(sizes))
     coefficients = bound.any_schedule(delta, *schedule(first, np.array(sizes, np.float64)))
     column, squares = np.arange(len(sizes)), bound.adds_in_squares
     # Where variances are estimated, those of arms read first would stand for all, which may differ.
-    return OwnLooks(first, column, *coefficients, np.ones((1, 2)), squares, shrink, not squares, 0)
+    return IndependentLooks(first, column, *coefficients, np.ones((1, 2)), squares, shrink, not squares, 0)
 
 
 def looks_of_any_size(
     bound: Bound, delta: float, first: int, shrink: float, sizes: NDArray[np.int64], largest: int
-) -> OwnLooks:
+) -> IndependentLooks:
     """Give the rule for arms whose sizes, up to `largest`, are put into `sizes` before each race.
 
     Rewards of all arms are supposed to be of one kind: arms that are read first tell their variance. Both
@@ -84,7 +83,7 @@ def looks_of_any_size(
     coefficients = bound.any_schedule(delta, *schedule(first, np.arange(largest + 1.0)))
     scale, squares = _scales(bound, delta, len(sizes)), bound.adds_in_squares
     freedom = FREEDOM if squares and shrink > 0.0 else 0
-    return OwnLooks(first, sizes, *coefficients, scale, squares, shrink, True, freedom)
+    return IndependentLooks(first, sizes, *coefficients, scale, squares, shrink, True, freedom)
 
 
 def schedule(first: int, sizes: Floats) -> tuple[Floats, Floats]:
@@ -112,83 +111,69 @@ def _events(bound: Bound, arms: int) -> int:
     return max(arms - 1, 1) if bound.adds_in_squares else arms
 
 
-@implements(separate.is_patient, OwnLooks)
-def _is_patient(rule: OwnLooks) -> bool:
-    return rule.patient
+@implements(rules.begin, IndependentLooks)
+def _begin(rule: IndependentLooks, workspace: IndependentWorkspace) -> None:
+    return None
 
 
-@implements(separate.look_size, OwnLooks)
-def _look_size(rule: OwnLooks, look: int, looks: int, size: int) -> int:
+@implements(rules.next_look, IndependentLooks)
+def _next_look(rule: IndependentLooks, workspace: IndependentWorkspace, arm: int) -> int:
     """Read `first` rows, then a tenth of the others, doubling."""
+    looks, size = workspace.readings.looks[arm], workspace.sizes[arm]
     if looks == 0:
         return rule.first
     step = max((size - rule.first + SECOND_SHARE - 1) // SECOND_SHARE, 1)
     return step << (looks - 1)
 
 
-@implements(separate.judge_own, OwnLooks)
-def _judge(
-    rule: OwnLooks,
-    margins: Margins,
-    source: Source,
-    field: Field,
-    own: Own,
-    sizes: NDArray[np.int64],
-) -> None:
-    pooled, freedom = pooled_variance(field, own)
+@implements(rules.judge, IndependentLooks)
+def _judge(rule: IndependentLooks, workspace: IndependentWorkspace) -> None:
+    state, margins = workspace.state, workspace.work.margin
+    pooled, freedom = pooled_variance(workspace)
     if freedom < rule.freedom:
         return
-    for a in range(field.tally[ALIVE]):
-        arm = field.arms[a]
-        margins.margin[arm] = margin_of(rule, source, field, own, sizes, arm, pooled)
-    leader = field.tally[LEADER]
-    best, width = estimate_own(field, own, sizes, leader), margins.margin[leader]
-    certain = max(best - width, floor(field, own, source, sizes, leader))
-    for a in range(field.tally[ALIVE]):
-        arm = field.arms[a]
-        other = margins.margin[arm]
-        both = np.sqrt(width**2 + other**2) if rule.in_squares else width + other
-        beaten = best - estimate_own(field, own, sizes, arm) > both
-        field.out[arm] = arm != leader and (beaten or certain > ceiling(field, own, source, sizes, arm))
+    for a in range(state.tally[ALIVE]):
+        margins[state.arms[a]] = margin_of(rule, workspace, state.arms[a], pooled)
+    leader = state.tally[LEADER]
+    best, width = estimate_sum(workspace, leader), margins[leader]
+    certain = max(best - width, floor(workspace, leader))
+    for a in range(state.tally[ALIVE]):
+        arm = state.arms[a]
+        both = np.sqrt(width**2 + margins[arm] ** 2) if rule.in_squares else width + margins[arm]
+        beaten = best - estimate_sum(workspace, arm) > both
+        state.out[arm] = arm != leader and (beaten or certain > ceiling(workspace, arm))
 
 
 @part
-def pooled_variance(field: Field, own: Own) -> tuple[float, int]:
+def pooled_variance(workspace: IndependentWorkspace) -> tuple[float, int]:
     """Variance of the rewards of all arms in the race, each around its own mean: σ0²; and its freedom."""
-    squares, freedom = 0.0, 0
-    for a in range(field.tally[ALIVE]):
-        squares += own.squares[field.arms[a]]
-        freedom += max(own.taken[field.arms[a]] - 1, 0)
+    state, readings, squares, freedom = workspace.state, workspace.readings, 0.0, 0
+    for a in range(state.tally[ALIVE]):
+        squares += readings.squares[state.arms[a]]
+        freedom += max(readings.taken[state.arms[a]] - 1, 0)
     return squares / max(freedom, 1), freedom
 
 
 @part
-def margin_of(
-    rule: OwnLooks,
-    source: Source,
-    field: Field,
-    own: Own,
-    sizes: NDArray[np.int64],
-    arm: int,
-    pooled: float,
-) -> float:
+def margin_of(rule: IndependentLooks, workspace: IndependentWorkspace, arm: int, pooled: float) -> float:
     """How far the estimated sum of an arm may be off."""
-    taken, n = own.taken[arm], sizes[arm]
+    source, state, readings = workspace.source, workspace.state, workspace.readings
+    taken, n = readings.taken[arm], workspace.sizes[arm]
     if taken == n:
         return 0.0
     if taken == 0:
         return np.inf
-    t, column, width = own.looks[arm] - 1, rule.column[arm], source.high[arm] - source.low[arm]
-    scale = rule.scale[min(source.arms, len(rule.scale)) - 1]
+    t, column, width = readings.looks[arm] - 1, rule.column[arm], source.high[arm] - source.low[arm]
+    scale = rule.scale[min(state.tally[ARMS], len(rule.scale)) - 1]
     per_deviation = scale[0] * rule.per_deviation[t, column]
     if rule.in_squares:
-        variance = (own.squares[arm] + rule.shrink * pooled) / (taken + rule.shrink)
+        variance = (readings.squares[arm] + rule.shrink * pooled) / (taken + rule.shrink)
         deviation = np.sqrt(variance)
         # Equal rewards in the rows read prove nothing of the others, unless the range says they are equal.
         # The paper's formula takes them at their word, from two on.
         believed = width == 0.0 or (rule.shrink == 0.0 and taken > 1)
-        if deviation <= ROUNDING * abs(field.sums[arm] / taken) and not believed:
+        if deviation <= ROUNDING * abs(state.sums[arm] / taken) and not believed:
             return np.inf
         return n * per_deviation * deviation
-    deviation = np.sqrt(own.squares[arm] / taken)
+    deviation = np.sqrt(readings.squares[arm] / taken)
     return n * (per_deviation * deviation + scale[1] * rule.per_range[t, column] * width)

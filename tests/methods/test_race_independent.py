@@ -5,14 +5,14 @@ import pytest
 
 import gumbelrace as gr
 from gumbelrace import errors
-from gumbelrace.methods.race_separate import looks_of_any_size, own_looks
+from gumbelrace.methods.race_independent import independent_looks, looks_of_any_size
 
 
 @pytest.mark.parametrize("bound", [gr.Normal(), gr.Serfling()], ids=repr)
 @pytest.mark.parametrize("arms", [1, 2, 7, 90])
 def test_a_rule_for_any_size_is_the_rule_for_these_sizes_or_safer(bound, arms):
     sizes = np.random.default_rng(arms).integers(4, 500, arms)
-    known = own_looks(bound, 0.05, 3, 3.0, sizes)
+    known = independent_looks(bound, 0.05, 3, 3.0, tuple(sizes.tolist()))
     table = looks_of_any_size(bound, 0.05, 3, 3.0, np.zeros(100, np.int64), largest=500)
     for side, expected in enumerate((known.per_deviation, known.per_range)):
         found = table.scale[arms - 1, side] * (table.per_deviation, table.per_range)[side][:, sizes]
