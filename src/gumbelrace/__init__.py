@@ -111,7 +111,7 @@ _LATER = {
     "gumbelrace.kernels.clusters.kernel": ("ClusterGibbs",),
     "gumbelrace.kernels.clusters.worker": ("Keep",),
     "gumbelrace.kernels.gibbs": ("Gibbs", "Labels"),
-    "gumbelrace.kernels.graph": ("GraphGibbs",),
+    "gumbelrace.kernels.graph.kernel": ("GraphGibbs",),
     "gumbelrace.kernels.langevin": ("Langevin", "LangevinState"),
     "gumbelrace.kernels.metropolis": ("Metropolis",),
     "gumbelrace.kernels.proposals": ("Autoregressive", "LogWalk", "RandomWalk"),
@@ -141,7 +141,7 @@ if TYPE_CHECKING:
     from gumbelrace.kernels.clusters.kernel import ClusterGibbs
     from gumbelrace.kernels.clusters.worker import Keep
     from gumbelrace.kernels.gibbs import Gibbs, Labels
-    from gumbelrace.kernels.graph import GraphGibbs
+    from gumbelrace.kernels.graph.kernel import GraphGibbs
     from gumbelrace.kernels.langevin import Langevin, LangevinState
     from gumbelrace.kernels.metropolis import Metropolis
     from gumbelrace.kernels.proposals import Autoregressive, LogWalk, RandomWalk

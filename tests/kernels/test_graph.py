@@ -18,7 +18,7 @@ from scipy import stats
 
 import gumbelrace as gr
 from gumbelrace import errors
-from gumbelrace.kernels import graph_layout
+from gumbelrace.kernels.graph import layout as graph_layout
 from gumbelrace.models.potts import gaussian_lattice
 from gumbelrace.verdict import clopper_pearson
 

@@ -3,7 +3,7 @@
     p(x) ∝ exp(Σ_i u_i(x_i) + Σ_{i<j} φ(x_i, x_j, w_ij))
 
 Each variable in turn is given a label from its conditional distribution: the best of D labels, offset by
-Gumbel noise, over the factors of its neighbours. Which of them are read, see `graph_layout`.
+Gumbel noise, over the factors of its neighbours. Which of them are read, see `layout`.
 """
 
 import copy
@@ -22,16 +22,16 @@ from gumbelrace.kernels.annealing import Annealing, Constant, checked_temperatur
 from gumbelrace.kernels.base import Checked, Info, Kernel
 from gumbelrace.kernels.checks import check_room, check_state, check_sweeps
 from gumbelrace.kernels.gibbs import Labels
-from gumbelrace.kernels.graph_desk import (
-    Workplace,
+from gumbelrace.kernels.graph.layout import Layout, laid_out
+from gumbelrace.kernels.graph.sweep import Task, sweep
+from gumbelrace.kernels.graph.workspace import (
+    Lent,
     checked_function,
     raise_fault,
     rules_for,
     try_labels,
-    workplaces,
+    workspaces,
 )
-from gumbelrace.kernels.graph_layout import Layout, laid_out
-from gumbelrace.kernels.graph_sweep import Task, sweep
 from gumbelrace.kernels.scan import Scan, Systematic
 from gumbelrace.kernels.tally import VISITED, WRONG, info_of
 from gumbelrace.methods.base import Method, parts
@@ -108,7 +108,7 @@ class GraphGibbs(Kernel[Labels]):
     annealing: Annealing = field(default_factory=Constant)
     _layout: Layout = field(init=False, repr=False)
     _unary: Floats = field(init=False, repr=False)
-    _places: Pool[Workplace] = field(init=False, repr=False)
+    _workspaces: Pool[Lent] = field(init=False, repr=False)
     _rules: Any = field(init=False, repr=False)
 
     tuning: ClassVar[frozenset[str]] = frozenset({"sweep"})
@@ -125,7 +125,7 @@ class GraphGibbs(Kernel[Labels]):
         put = object.__setattr__  # the dataclass is frozen for others
         put(self, "_layout", layout)
         put(self, "_unary", _checked_unary(self.unary, len(layout.heads), arms))
-        put(self, "_places", Pool(workplaces(layout, function, arms)))
+        put(self, "_workspaces", Pool(workspaces(layout, function, arms)))
         self._use(self.method)
 
     def _use(self, method: Method | None) -> None:
@@ -174,16 +174,16 @@ class GraphGibbs(Kernel[Labels]):
         order = self.scan.order(check_generator(rng), len(before))
         rules, layout = self._rules
         noise, of_row = bits_of(rng), bits_of(rng if of_rows is None else of_rows)
-        with self._places.lend() as place, rng.bit_generator.lock:
-            desk, source, stream, _ = place
-            desk.labels[:], desk.tally[:], source.fault[:] = before, 0, 0
+        with self._workspaces.lend() as lent, rng.bit_generator.lock:
+            workspace, source, stream, _ = lent
+            workspace.labels[:], workspace.tally[:], source.fault[:] = before, 0, 0
             longest = np.array([len(stream.seen)])
             plan, _kept_alive = prepared(new_workspace(rules, source, stream, (noise, of_row), longest))
             for part in parts(len(order), self._first_part()):
-                sweep(plan, stream, layout, self._unary, desk, task, noise, order[part])
+                sweep(plan, stream, layout, self._unary, workspace, task, noise, order[part])
                 if source.fault[CODE] != FINE:
-                    raise_fault(desk, source, layout)
-            return desk.labels.astype(before.dtype), desk.tally.copy()
+                    raise_fault(workspace, source, layout)
+            return workspace.labels.astype(before.dtype), workspace.tally.copy()
 
     def _first_part(self) -> int:
         """Give a number of variables that surely takes little time."""

@@ -21,13 +21,14 @@ from gumbelrace.errors import (
     RewardOutOfRange,
     UnknownRange,
 )
-from gumbelrace.kernels.graph_head import Desk, new_memo
-from gumbelrace.kernels.graph_layout import Layout
+from gumbelrace.kernels.graph.layout import Layout
+from gumbelrace.kernels.graph.sweep import Workspace
 from gumbelrace.kernels.tally import SITE, new_tally
 from gumbelrace.methods.base import Method
 from gumbelrace.methods.betting import Betting
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.race import Race, looks
+from gumbelrace.methods.reading import new_block
 from gumbelrace.population.arrays import NO_REWARD
 from gumbelrace.population.base import (
     ARM,
@@ -69,27 +70,29 @@ def try_labels(function: Any, arms: int, layout: Layout) -> None:
     try_out(Call(function, FORM, {**last, "weight": float(layout.weights[0])}))
 
 
-class Workplace(NamedTuple):
+class Lent(NamedTuple):
     """What one thread needs for a sweep."""
 
-    desk: Desk
+    workspace: Workspace
     source: Source
     stream: Stream
     kept_alive: Any
 
 
-def workplaces(layout: Layout, function: Any, arms: int) -> Callable[[], Workplace]:
-    """Give a maker of workplaces."""
+def workspaces(layout: Layout, function: Any, arms: int) -> Callable[[], Lent]:
+    """Give what makes a workspace for one more thread."""
 
-    def make() -> Workplace:
+    def make() -> Lent:
         n, longest = len(layout.heads), int(np.diff(layout.starts).max())
         labels, first = np.zeros(n, np.int32), np.zeros(1, np.int64)
         others, scales = np.zeros(CHUNK, np.int32), np.zeros(CHUNK)
         packed = pack((first, layout.neighbours, layout.weights, labels, others, scales))
         reader = _reader(function, packed.type)
         source = _source(reader.address, packed.words.ctypes.data, arms)
-        desk = Desk(labels, first, np.arange(CHUNK), new_tally(), new_memo(source))
-        return Workplace(desk, source, _stream(longest), (reader, packed))
+        (offset, values, spare), names = np.empty((3, arms)), np.empty(arms, np.int64)
+        of_variable = offset, values, names, new_block(arms, CHUNK), spare
+        workspace = Workspace(labels, first, np.arange(CHUNK), new_tally(), *of_variable)
+        return Lent(workspace, source, _stream(longest), (reader, packed))
 
     return make
 
@@ -155,18 +158,19 @@ def _size_classes(tails: NDArray[np.int32]) -> tuple[int, ...]:
     return tuple(np.unique(np.maximum(-(-tails // 2**spare) * 2**spare, 1)).tolist())
 
 
-def raise_fault(desk: Desk, source: Source, layout: Layout) -> None:
+def raise_fault(workspace: Workspace, source: Source, layout: Layout) -> None:
     """Say what went wrong in a sweep, by variable, neighbour and label."""
     code, row, label = (int(source.fault[entry]) for entry in (CODE, ROW, ARM))
-    i = int(desk.tally[SITE])
+    i = int(workspace.tally[SITE])
     if code == IMPOSSIBLE:
         raise NoPossibleArm(
             f"every label of variable {i} is impossible, given its neighbours' labels; start from a "
             "state of positive probability"
         )
-    k = int(desk.first[0]) + row
+    k = int(workspace.first[0]) + row
     j, weight = int(layout.neighbours[k]), layout.weights[k]
-    pair = f"log_factor({label}, {int(desk.labels[j])}, {weight:.6g}) of variable {i} and its neighbour {j}"
+    other = int(workspace.labels[j])
+    pair = f"log_factor({label}, {other}, {weight:.6g}) of variable {i} and its neighbour {j}"
     if code == FAILED:
         raise FactorFailed(
             f"{pair}, or one soon after it, raised an exception; its own message is on standard error"

@@ -1,0 +1,1 @@
+"""Gibbs sampling on a graph of pairwise factors."""
