@@ -99,14 +99,22 @@ class Entries:
 
     def stored(self, value: Any, key: Hashable) -> Stored:
         """Write a named tuple to memory; tuples with the same key have the same type."""
+        entry, length = self._of(value, key)
+        words = np.empty(length, np.int64)
+        _write(words, value)
+        return Stored(entry.address, words, value)
+
+    def entry(self, value: Any, key: Hashable) -> int:
+        """Give the address of the function alone, for tuples that lie in memory already."""
+        address: int = self._of(value, key)[0].address
+        return address
+
+    def _of(self, value: Any, key: Hashable) -> tuple[Any, int]:
         if key not in self._known:
             kind = numba.typeof(value)
             _TYPES[str(kind)] = kind
             self._known[key] = self._compiled(str(kind)), MOST_WORDS * _leaves(value)
-        entry, length = self._known[key]
-        words = np.empty(length, np.int64)
-        _write(words, value)
-        return Stored(entry.address, words, value)
+        return self._known[key]
 
 
 def _leaves(value: Any) -> int:

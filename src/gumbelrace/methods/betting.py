@@ -22,9 +22,9 @@ from gumbelrace.core.jit import part
 from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise, checked_delta
 from gumbelrace.methods.betting_independent import MOST_AT_STAKE, IndependentWagers
-from gumbelrace.methods.reading import HELD, Sample, SharedWorkspace, fresh_rows
+from gumbelrace.methods.reading import HELD, Sample, fresh_rows
 from gumbelrace.methods.rules import implements
-from gumbelrace.methods.shared import TRUSTED_SHARE
+from gumbelrace.methods.shared import TRUSTED_SHARE, SharedWorkspace
 from gumbelrace.methods.state import ALIVE, LEADER, LOOKS, NOBODY, RUNNER_UP, TAKEN, RaceState, drop, rank
 from gumbelrace.population.base import Floats, Population, SharedPopulation, Source
 

@@ -19,9 +19,8 @@ from gumbelrace.core.shuffle import Stream
 from gumbelrace.core.structs import ENTRY, Entries, read_stored
 from gumbelrace.methods.independent import IndependentWorkspace, new_independent
 from gumbelrace.methods.questions import add_noise
-from gumbelrace.methods.reading import SharedWorkspace
 from gumbelrace.methods.rules import ENDS, FAILS, begin, enter, finish, look, run, runs_itself
-from gumbelrace.methods.shared import new_shared
+from gumbelrace.methods.shared import SharedWorkspace, new_shared
 from gumbelrace.methods.state import (
     ALIVE,
     AT_ONCE,
@@ -68,6 +67,8 @@ def prepared(workspace: SharedWorkspace | IndependentWorkspace) -> Prepared:
     """Plan to give answers by the rule of a workspace; compile them, unless that was done before."""
     kinds = type(workspace), type(workspace.rule), type(workspace.order)
     kept = ENTRIES.stored(workspace, (*kinds, workspace.source.direct.flags.c_contiguous))
+    if isinstance(workspace, SharedWorkspace):
+        workspace.address[0] = kept.address
     sizes, state, source = workspace.sizes, workspace.state, workspace.source
     return Prepared(Plan(kept.entry, kept.address, sizes, state, source), kept)
 

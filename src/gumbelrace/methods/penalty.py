@@ -21,8 +21,9 @@ from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise
 from gumbelrace.methods.questions import CURRENT, PROPOSED, Question, uniform
 from gumbelrace.methods.race import Moments, update
-from gumbelrace.methods.reading import HELD, SharedWorkspace, gather, open_look
+from gumbelrace.methods.reading import HELD, open_look
 from gumbelrace.methods.rules import implements
+from gumbelrace.methods.shared import SharedWorkspace, read_more
 from gumbelrace.methods.state import ALIVE, EXHAUSTED, LEADER, LOOKS, TAKEN, admit, reset
 from gumbelrace.population.base import Population, checked_count
 
@@ -70,7 +71,7 @@ def read_until(workspace: SharedWorkspace, wanted: int) -> bool:
     while state.tally[TAKEN] < wanted and state.tally[ALIVE] == 2:
         count = min(wanted - state.tally[TAKEN], HELD)
         open_look(sample, False)
-        if not gather(workspace, count):
+        if not read_more(workspace, count):
             return False
         state.tally[TAKEN] += count
         state.tally[LOOKS] += 1

@@ -16,8 +16,9 @@ from gumbelrace.methods.base import Method, Promise, checked_delta
 from gumbelrace.methods.bounds import Bound, Marginal, Normal, Paired
 from gumbelrace.methods.exact import Scan
 from gumbelrace.methods.race_independent import ROUNDING, IndependentLooks, independent_looks
-from gumbelrace.methods.reading import HELD, Sample, SharedWorkspace, fresh_rows
+from gumbelrace.methods.reading import HELD, Sample, fresh_rows
 from gumbelrace.methods.rules import implements
+from gumbelrace.methods.shared import SharedWorkspace
 from gumbelrace.methods.state import ALIVE, ARMS, LEADER, LOOKS, NOBODY, TAKEN, RaceState
 from gumbelrace.population.base import (
     Floats,

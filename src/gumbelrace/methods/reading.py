@@ -1,4 +1,6 @@
-"""Reading more random rows of arms that share them, and the rewards that a rule may look at.
+"""Reading rows that all arms share: some random ones, or all that are left in the order in which they lie.
+
+Nothing here depends on the rule of the race: it is compiled once for all rules (`READING`).
 
 A table's rewards are used where they lie, in runs of rows; others are copied, one run for each look.
 
@@ -8,15 +10,31 @@ constant, a typical one among the first, before they are added up.
 
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import Bits, as_written, part
+from gumbelrace.core.jit import OPTIONS, Bits, as_written, part
 from gumbelrace.core.packed import fetch
-from gumbelrace.core.shuffle import Stream, next_run, take
-from gumbelrace.methods.state import ALIVE, EVALUATIONS, RaceState, add, drop_ruled_out
-from gumbelrace.population.base import Floats, Source, read
+from gumbelrace.core.shuffle import Stream, forget_marks, mark_rows, next_run, take, unseen_rows
+from gumbelrace.core.structs import ENTRY, Entries, read_stored
+from gumbelrace.methods.state import (
+    ALIVE,
+    ARMS,
+    EVALUATIONS,
+    TAKEN,
+    WANTED,
+    RaceState,
+    add,
+    drop_ruled_out,
+    is_possible,
+    line_up,
+    rank,
+)
+from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source, read
 
+# Rows wanted: all that are left.
+ALL = -1
 # Rows of which rewards are kept, where they have to be copied: memory stays bounded.
 KEPT = 16_384
 # Most rows to read at a time, so that what was copied is still in the cache when it is added up.
@@ -48,15 +66,12 @@ class Sample(NamedTuple):
     runs: NDArray[np.int64]  # how many runs; the first of the last look
 
 
-class SharedWorkspace(NamedTuple):
-    """All that races of arms that share their rows need, laid out once for many of them."""
+class SharedRows(NamedTuple):
+    """What reading rows needs, whatever the rule of the race is."""
 
-    rule: Any
-    work: Any  # of the rule
     source: Source
     order: Stream
-    noise: Bits
-    bits: Bits
+    bits: Bits  # that choose rows
     sizes: NDArray[np.int64]  # the first is the number of rows
     state: RaceState
     sample: Sample
@@ -92,6 +107,24 @@ def new_block(arms: int, rows: int) -> Floats:
     return np.empty((arms, apart))
 
 
+def _entry(name: str) -> Any:
+    """Compile the reading of as many rows as `state.tally[WANTED]` says; it gives 0 after a fault."""
+
+    @numba.cfunc(ENTRY, cache=True, **OPTIONS)
+    def read_wanted(words):  # type: ignore[no-untyped-def]
+        shared = read_stored(words, name)
+        wanted = shared.state.tally[WANTED]
+        if wanted == ALL:
+            scan(shared)
+            return 1
+        return 1 if gather(shared, wanted) else 0
+
+    return read_wanted
+
+
+READING = Entries(_entry)
+
+
 @part
 def open_look(sample: Sample, keeps: bool) -> None:
     """Begin a new look, forgetting the runs before it unless they are kept."""
@@ -108,14 +141,14 @@ def columns(sample: Sample) -> int:
 
 
 @part
-def gather(workspace: SharedWorkspace, count: int) -> bool:
+def gather(shared: SharedRows, count: int) -> bool:
     """Read `count` more rows of every arm in the race and add them up."""
-    source, state, sample = workspace.source, workspace.state, workspace.sample
+    source, state, sample = shared.source, shared.state, shared.sample
     if len(source.direct):
-        gather_runs(workspace.order, workspace.bits, sample, count)
+        gather_runs(shared.order, shared.bits, sample, count)
         fetch_runs(state, sample)
         state.tally[EVALUATIONS] += count * state.tally[ALIVE]
-    elif not gather_rows(workspace, count):
+    elif not gather_rows(shared, count):
         return False
     if source.verify:
         drop_ruled_out(state, source)
@@ -152,13 +185,13 @@ def fetch_runs(state: RaceState, sample: Sample) -> None:
 
 
 @part
-def gather_rows(workspace: SharedWorkspace, count: int) -> bool:
+def gather_rows(shared: SharedRows, count: int) -> bool:
     """Read `count` more rows into the columns after the last run."""
-    source, state, sample, rows = workspace.source, workspace.state, workspace.sample, workspace.rows
+    source, state, sample, rows = shared.source, shared.state, shared.sample, shared.rows
     run, first, done = sample.runs[0], columns(sample), 0
     while done < count:
         n = min(source.chunk, count - done)
-        take(workspace.order, workspace.bits, rows, n)
+        take(shared.order, shared.bits, rows, n)
         got = read(source, rows, n, state.arms, state.tally[ALIVE], sample.rewards, first + done)
         if got == 0:
             return False
@@ -218,3 +251,75 @@ def typical(rewards: Floats, arm: int, first: int, count: int) -> float:
     a, b, c = rewards[arm, first], rewards[arm, first + count // 2], rewards[arm, first + count - 1]
     middle = max(min(a, b), min(max(a, b), c))
     return middle if np.isfinite(middle) else 0.0
+
+
+@part
+def scan(shared: SharedRows) -> None:
+    """Add up all rows not read yet, in the order in which they lie, and find the leader."""
+    source, state, size = shared.source, shared.state, shared.sizes[0]
+    if len(source.direct):
+        set_shift(state, source.direct, size)
+        scan_table(source, size, state)
+    else:
+        scan_rows(shared, state.tally[TAKEN])
+        if state.tally[ALIVE] == 0:
+            revive(shared)
+    if state.tally[ALIVE] == 0:
+        source.fault[CODE] = IMPOSSIBLE
+    else:
+        for a in range(state.tally[ALIVE]):
+            state.sums[state.arms[a]] += state.lost[state.arms[a]]
+        rank(state, size, size)
+
+
+@part
+def set_shift(state: RaceState, rewards: Floats, count: int) -> None:
+    """Choose from `count` columns of `rewards` what all rewards are reduced by, if no look has."""
+    if np.isnan(state.shift[0]) and state.tally[ALIVE] > 0:
+        state.shift[0] = typical(rewards, state.arms[0], 0, count)
+
+
+@part
+def revive(shared: SharedRows) -> None:
+    """Scan what is left of the arms dropped before: all that had beaten them have shown a -inf."""
+    source, state = shared.source, shared.state
+    for arm in range(state.tally[ARMS]):
+        if is_possible(state, source, arm) and source.fault[CODE] == FINE:
+            state.arms[0], state.tally[ALIVE] = arm, 1
+            scan_rows(shared, state.rows[arm])
+    line_up(state, source)
+
+
+@part
+def scan_table(source: Source, size: int, state: RaceState) -> None:
+    """Add up all rewards where they lie, those read before too: to step around them takes longer."""
+    for a in range(state.tally[ALIVE]):
+        arm = state.arms[a]
+        state.sums[arm], state.lost[arm] = 0.0, 0.0
+        for first in range(0, size, PIECE):
+            count = min(size - first, PIECE)
+            add(state, arm, total(source.direct, arm, first, count, state.shift[0]))
+        # What is read twice counts once.
+        state.tally[EVALUATIONS] += size - state.rows[arm]
+
+
+@part
+def scan_rows(shared: SharedRows, taken: int) -> None:
+    """Read and add up all but the first `taken` rows of the random order, a chunk after the other."""
+    source, stream, state, size = shared.source, shared.order, shared.state, shared.sizes[0]
+    rows, block = shared.rows, shared.block
+    mark_rows(stream, size, taken, rows)
+    for first in range(0, size, source.chunk):
+        count = unseen_rows(stream, first, min(first + source.chunk, size), rows)
+        if count > 0 and state.tally[ALIVE] > 0:
+            got = read(source, rows, count, state.arms, state.tally[ALIVE], block, 0)
+            if got == 0:
+                return
+            state.tally[EVALUATIONS] += got
+            if source.verify:
+                drop_ruled_out(state, source)
+            set_shift(state, block, count)
+            for a in range(state.tally[ALIVE]):
+                arm = state.arms[a]
+                add(state, arm, total(block, arm, 0, count, state.shift[0]))
+    forget_marks(stream, size)

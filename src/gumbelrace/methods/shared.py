@@ -3,66 +3,90 @@
 A race that is not worth running on ends with a scan of all that is left, in the order in which it lies.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import Bits, part
-from gumbelrace.core.shuffle import Stream, forget_marks, mark_rows, rewind, unseen_rows
+from gumbelrace.core.jit import Bits, call_entry, part
+from gumbelrace.core.shuffle import Stream, rewind
 from gumbelrace.methods.reading import (
+    ALL,
     KEPT,
-    PIECE,
-    SharedWorkspace,
-    gather,
+    READING,
+    Sample,
+    SharedRows,
     new_block,
     new_rows,
     new_sample,
     open_look,
-    total,
-    typical,
 )
 from gumbelrace.methods.rules import ENDS, FAILS, GOES_ON, enter, finish, implements, judge, look, next_look
 from gumbelrace.methods.state import (
     ALIVE,
-    ARMS,
-    EVALUATIONS,
     LEADER,
     NOBODY,
     TAKEN,
+    WANTED,
     RaceState,
-    add,
     admit,
     drop,
-    drop_ruled_out,
-    is_possible,
-    line_up,
     name_leader,
     new_state,
     rank,
 )
-from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source, read
+from gumbelrace.population.base import Floats, Source
 
 # Projections from fewer rows than this share of the population are not trusted.
 TRUSTED_SHARE = 1 / 32
+
+
+class SharedWorkspace(NamedTuple):
+    """All that races of arms that share their rows need, laid out once for many of them.
+
+    It begins with the fields of `SharedRows`, so that it lies in memory where these lie.
+    """
+
+    source: Source
+    order: Stream
+    bits: Bits  # that choose rows
+    sizes: NDArray[np.int64]
+    state: RaceState
+    sample: Sample
+    rows: NDArray[np.int64]
+    block: Floats
+    rule: Any
+    work: Any  # of the rule
+    noise: Bits
+    reading: int  # address of what reads rows
+    address: NDArray[np.int64]  # where the workspace lies: put there when it is known
 
 
 def new_shared(
     rule: Any, source: Source, order: Stream, bits: tuple[Bits, Bits], sizes: NDArray[np.int64]
 ) -> SharedWorkspace:
     """Make room for races by a rule; the bits are those of the noise and those that choose rows."""
-    return SharedWorkspace(
-        rule,
-        rule.working_memory(source.arms),
+    noise, of_rows = bits
+    shared = SharedRows(
         source,
         order,
-        *bits,
+        of_rows,
         sizes[:1].copy(),
         new_state(source.arms),
         new_sample(source, order, int(sizes[0]), rule.keeps),
         new_rows(source),
         new_block(source.arms, source.chunk),
     )
+    reading = READING.entry(shared, source.direct.flags.c_contiguous)
+    work = rule.working_memory(source.arms)
+    return SharedWorkspace(*shared, rule, work, noise, reading, np.zeros(1, np.int64))
+
+
+@part
+def read_more(workspace: SharedWorkspace, wanted: int) -> bool:
+    """Read so many more rows of every arm in the race and add them up, or `ALL`; False after a fault."""
+    workspace.state.tally[WANTED] = wanted
+    return call_entry(workspace.reading, workspace.address[0]) == 1
 
 
 @implements(enter, SharedWorkspace)
@@ -79,7 +103,7 @@ def _look(workspace: SharedWorkspace) -> int:
         return ENDS
     taken = state.tally[TAKEN] + count
     open_look(workspace.sample, rule.keeps and (len(source.direct) > 0 or taken <= KEPT))
-    if not gather(workspace, count):
+    if not read_more(workspace, count):
         return FAILS
     state.tally[TAKEN] = taken
     rank(state, taken, size)
@@ -93,7 +117,7 @@ def _look(workspace: SharedWorkspace) -> int:
 def _finish(workspace: SharedWorkspace) -> None:
     undecided = workspace.state.tally[ALIVE] != 1
     if undecided:
-        scan(workspace)
+        read_more(workspace, ALL)
     name_leader(workspace.state, undecided)
     rewind(workspace.order)
 
@@ -118,75 +142,3 @@ def scan_is_cheaper(source: Source, state: RaceState, taken: int, size: int) -> 
             raced += rows
             longest = max(longest, rows)
     return source.scan_speed * (raced + longest) > state.tally[ALIVE] * left
-
-
-@part
-def scan(workspace: SharedWorkspace) -> None:
-    """Add up all rows not read yet, in the order in which they lie, and find the leader."""
-    source, state, size = workspace.source, workspace.state, workspace.sizes[0]
-    if len(source.direct):
-        set_shift(state, source.direct, size)
-        scan_table(source, size, state)
-    else:
-        scan_rows(workspace, state.tally[TAKEN])
-        if state.tally[ALIVE] == 0:
-            revive(workspace)
-    if state.tally[ALIVE] == 0:
-        source.fault[CODE] = IMPOSSIBLE
-    else:
-        for a in range(state.tally[ALIVE]):
-            state.sums[state.arms[a]] += state.lost[state.arms[a]]
-        rank(state, size, size)
-
-
-@part
-def set_shift(state: RaceState, rewards: Floats, count: int) -> None:
-    """Choose from `count` columns of `rewards` what all rewards are reduced by, if no look has."""
-    if np.isnan(state.shift[0]) and state.tally[ALIVE] > 0:
-        state.shift[0] = typical(rewards, state.arms[0], 0, count)
-
-
-@part
-def revive(workspace: SharedWorkspace) -> None:
-    """Scan what is left of the arms dropped before: all that had beaten them have shown a -inf."""
-    source, state = workspace.source, workspace.state
-    for arm in range(state.tally[ARMS]):
-        if is_possible(state, source, arm) and source.fault[CODE] == FINE:
-            state.arms[0], state.tally[ALIVE] = arm, 1
-            scan_rows(workspace, state.rows[arm])
-    line_up(state, source)
-
-
-@part
-def scan_table(source: Source, size: int, state: RaceState) -> None:
-    """Add up all rewards where they lie, those read before too: to step around them takes longer."""
-    for a in range(state.tally[ALIVE]):
-        arm = state.arms[a]
-        state.sums[arm], state.lost[arm] = 0.0, 0.0
-        for first in range(0, size, PIECE):
-            count = min(size - first, PIECE)
-            add(state, arm, total(source.direct, arm, first, count, state.shift[0]))
-        # What is read twice counts once.
-        state.tally[EVALUATIONS] += size - state.rows[arm]
-
-
-@part
-def scan_rows(workspace: SharedWorkspace, taken: int) -> None:
-    """Read and add up all but the first `taken` rows of the random order, a chunk after the other."""
-    source, stream, state, size = workspace.source, workspace.order, workspace.state, workspace.sizes[0]
-    rows, block = workspace.rows, workspace.block
-    mark_rows(stream, size, taken, rows)
-    for first in range(0, size, source.chunk):
-        count = unseen_rows(stream, first, min(first + source.chunk, size), rows)
-        if count > 0 and state.tally[ALIVE] > 0:
-            got = read(source, rows, count, state.arms, state.tally[ALIVE], block, 0)
-            if got == 0:
-                return
-            state.tally[EVALUATIONS] += got
-            if source.verify:
-                drop_ruled_out(state, source)
-            set_shift(state, block, count)
-            for a in range(state.tally[ALIVE]):
-                arm = state.arms[a]
-                add(state, arm, total(block, arm, 0, count, state.shift[0]))
-    forget_marks(stream, size)

@@ -9,11 +9,11 @@ from gumbelrace.core.jit import as_written, part
 from gumbelrace.population.base import Floats, Source
 
 # Entries of RaceState.tally. Who asks sets the last four:
-ALIVE, LEADER, RUNNER_UP, TAKEN, EVALUATIONS, LOOKS, EXHAUSTED, TIED = range(8)
-ARMS = 8  # how many there are, the first of those for which there is room
-QUESTION = 9  # a `Question`
-AT_ONCE = 10  # whether to read everything, whatever the rule says
-FAVOURITE = 11  # an independent arm that is read at once
+ALIVE, LEADER, RUNNER_UP, TAKEN, WANTED, EVALUATIONS, LOOKS, EXHAUSTED, TIED = range(9)
+ARMS = 9  # how many there are, the first of those for which there is room
+QUESTION = 10  # a `Question`
+AT_ONCE = 11  # whether to read everything, whatever the rule says
+FAVOURITE = 12  # an independent arm that is read at once
 
 NOBODY = -1
 
@@ -40,7 +40,7 @@ class RaceState(NamedTuple):
 
 def new_state(arms: int) -> RaceState:
     """Make room for a race of so many arms."""
-    tally = np.zeros(12, np.int64)
+    tally = np.zeros(13, np.int64)
     tally[ARMS], tally[FAVOURITE] = arms, NOBODY
     return RaceState(
         tally,
