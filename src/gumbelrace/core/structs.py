@@ -91,10 +91,11 @@ class Entries:
     Parameters
     ----------
     compiled : callable
-        ``compiled(name)`` compiles the function for tuples of the type with that name (see `read_stored`).
+        ``compiled(name, cache)`` compiles the function for tuples of the type with that name (see
+        `read_stored`), and keeps it on disk if `cache` says so.
     """
 
-    def __init__(self, compiled: Callable[[str], Any]) -> None:
+    def __init__(self, compiled: Callable[[str, bool], Any]) -> None:
         self._compiled, self._known = compiled, dict[Hashable, tuple[Any, int]]()
 
     def stored(self, value: Any, key: Hashable) -> Stored:
@@ -113,8 +114,16 @@ class Entries:
         if key not in self._known:
             kind = numba.typeof(value)
             _TYPES[str(kind)] = kind
-            self._known[key] = self._compiled(str(kind)), MOST_WORDS * _leaves(value)
+            self._known[key] = self._compiled(str(kind), _is_ours(value)), MOST_WORDS * _leaves(value)
         return self._known[key]
+
+
+def _is_ours(value: Any) -> bool:
+    """Whether all tuples are of classes of this package: what numba keeps does not change with others."""
+    if not isinstance(value, tuple):
+        return True
+    package = type(value).__module__.partition(".")[0]
+    return package in (__name__.partition(".")[0], "builtins") and all(map(_is_ours, value))
 
 
 def _leaves(value: Any) -> int:

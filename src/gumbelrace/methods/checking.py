@@ -35,8 +35,8 @@ def checking(plan: Plan) -> tuple[Prepared, NDArray[np.int64]]:
     return Prepared(plan._replace(address=kept.entry, words=kept.address), kept), check.counts
 
 
-def _entry(name: str) -> Any:
-    @numba.cfunc(ENTRY, cache=True, **OPTIONS)
+def _entry(name: str, cache: bool) -> Any:
+    @numba.cfunc(ENTRY, cache=cache, **OPTIONS)
     def answer_and_check(words):  # type: ignore[no-untyped-def]
         check = read_stored(words, name)
         winner = answer(check.plan)

@@ -73,10 +73,10 @@ def prepared(workspace: SharedWorkspace | IndependentWorkspace) -> Prepared:
     return Prepared(Plan(kept.entry, kept.address, sizes, state, source), kept)
 
 
-def _entry(name: str) -> Any:
+def _entry(name: str, cache: bool) -> Any:
     """Compile the answers of a rule."""
 
-    @numba.cfunc(ENTRY, cache=True, **OPTIONS)
+    @numba.cfunc(ENTRY, cache=cache, **OPTIONS)
     def answer(words):  # type: ignore[no-untyped-def]
         workspace = read_stored(words, name)
         run(workspace.rule, workspace)

@@ -107,10 +107,10 @@ def new_block(arms: int, rows: int) -> Floats:
     return np.empty((arms, apart))
 
 
-def _entry(name: str) -> Any:
+def _entry(name: str, cache: bool) -> Any:
     """Compile the reading of as many rows as `state.tally[WANTED]` says; it gives 0 after a fault."""
 
-    @numba.cfunc(ENTRY, cache=True, **OPTIONS)
+    @numba.cfunc(ENTRY, cache=cache, **OPTIONS)
     def read_wanted(words):  # type: ignore[no-untyped-def]
         shared = read_stored(words, name)
         wanted = shared.state.tally[WANTED]
