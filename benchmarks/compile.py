@@ -36,9 +36,9 @@ likelihood = gr.likelihood(log_factor, (rng.normal(size=2000),), 2000)
 """
 KERNELS = {
     "Metropolis": LIKELIHOOD
-    + "gr.Metropolis(likelihood, gr.RandomWalk(0.1)).step(rng, gr.Position(np.zeros(1)))",
-    "Slice": LIKELIHOOD + "gr.Slice(likelihood, 0.1).step(rng, gr.Position(np.zeros(1)))",
-    "GraphGibbs": "kernel = gr.GraphGibbs(0.1 * (1 - np.eye(300)), 3, gr.Potts())\n"
+    + "gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.1)).step(rng, gr.kernels.Position(np.zeros(1)))",
+    "Slice": LIKELIHOOD + "gr.Slice(likelihood, 0.1).step(rng, gr.kernels.Position(np.zeros(1)))",
+    "GraphGibbs": "kernel = gr.GraphGibbs(0.1 * (1 - np.eye(300)), 3, gr.models.Potts())\n"
     "kernel.step(rng, kernel.start(rng))",
     "ClusterGibbs": """
 @numba.njit

@@ -51,14 +51,14 @@ def slow_factor(i, j, loops, *data):
     return log_factor(i, j, *data) + 0.0 * idle
 
 
-def slowed(factor: Factor, block: Block, loops: int) -> gr.Pairs:
+def slowed(factor: Factor, block: Block, loops: int) -> gr.population.Pairs:
     if loops == 0:
         return factor.pairs(block)
     data = (loops, *factor.data(block))
     return gr.pairs(slow_factor, data, len(block), factor.shaping.reward_range)
 
 
-def nanoseconds(pairs: gr.Pairs, count: int) -> float:
+def nanoseconds(pairs: gr.population.Pairs, count: int) -> float:
     """Time one value of the factor."""
     rng = np.random.default_rng(0)
     i, j = rng.integers(0, pairs.size, (2, count))
@@ -105,13 +105,15 @@ def distinct_pairs(task: Task) -> None:
         print(f"{counts}{raced / kept:>7.2f}")
 
 
-def pairs_computed(pairs: gr.Pairs, search: Search, name: str) -> int:
+def pairs_computed(pairs: gr.population.Pairs, search: Search, name: str) -> int:
     kernel = search.kernel(pairs, SAMPLERS[name])
     run = searched(kernel, search, np.random.default_rng(0), threading.Event())
     return sum(run.evaluations) + run.weighing
 
 
-def seconds_of(pairs: gr.Pairs, name: str, block: Block, options: Any) -> tuple[float, int, float]:
+def seconds_of(
+    pairs: gr.population.Pairs, name: str, block: Block, options: Any
+) -> tuple[float, int, float]:
     """Time sweeps, start after start, until F1 is high enough; and all of them (not of `exact`)."""
     search, complete, target = options
     kernel, rng = search.kernel(pairs, SAMPLERS[name]), np.random.default_rng(1)

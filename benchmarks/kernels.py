@@ -43,8 +43,8 @@ from gumbelrace.population.control import table_of
 
 SEED, DELTA = 1, 0.05
 METHODS = {
-    "Race(Normal)": gr.Race(gr.Normal(), DELTA),
-    "Race(Normal, first=8)": gr.Race(gr.Normal(), DELTA, first=8),
+    "Race(Normal)": gr.Race(gr.methods.Normal(), DELTA),
+    "Race(Normal, first=8)": gr.Race(gr.methods.Normal(), DELTA, first=8),
     "Betting": gr.Betting(DELTA),
 }
 
@@ -57,11 +57,11 @@ def log_prior(theta):  # type: ignore[no-untyped-def]
     return -0.5 * np.sum(theta * theta) / PRIOR_SCALE**2
 
 
-def likelihood(posterior: Posterior) -> gr.Likelihood:
+def likelihood(posterior: Posterior) -> gr.population.Likelihood:
     return gr.likelihood(model.log_factor, (posterior.x, posterior.y), len(posterior.y))
 
 
-def expansion(posterior: Posterior) -> gr.ParameterTaylor:
+def expansion(posterior: Posterior) -> gr.control_variates.ParameterTaylor:
     """Second order around the mode; the remainder is bounded in the posterior's own metric."""
     x, y, mode = posterior.x, posterior.y, posterior.mode
     metric = np.linalg.inv(np.linalg.cholesky(posterior.covariance))
@@ -72,12 +72,12 @@ def expansion(posterior: Posterior) -> gr.ParameterTaylor:
 
 def metropolis(posterior: Posterior, target: Any, method: gr.Method) -> gr.Metropolis:
     scale = OPTIMAL / math.sqrt(len(posterior.mode)) * np.linalg.cholesky(posterior.covariance)
-    return gr.Metropolis(target, gr.RandomWalk(scale), log_prior, method)
+    return gr.Metropolis(target, gr.kernels.RandomWalk(scale), log_prior, method)
 
 
 def chain(kernel: gr.Metropolis, posterior: Posterior, steps: int) -> tuple[gr.Trace, Run]:
     """Run one chain as a user would; its rows are data points read at either of two points."""
-    start = gr.Position(posterior.mode)
+    start = gr.kernels.Position(posterior.mode)
     gr.run(kernel, start, 1, np.random.default_rng(SEED), progress=False)  # compiles
     began = time.process_time()
     trace = gr.run(kernel, start, steps, np.random.default_rng(SEED), progress=False)
@@ -184,7 +184,10 @@ def student_mode(x: np.ndarray, y: np.ndarray, nu: float = 4.0) -> np.ndarray:
 
 
 def reduction(
-    target: gr.Likelihood, taylor: gr.ParameterTaylor, mode: np.ndarray, covariance: np.ndarray
+    target: gr.population.Likelihood,
+    taylor: gr.control_variates.ParameterTaylor,
+    mode: np.ndarray,
+    covariance: np.ndarray,
 ) -> list[str]:
     rng = np.random.default_rng(SEED)
     points = mode + rng.normal(size=(2, len(mode))) @ np.linalg.cholesky(covariance).T
@@ -206,7 +209,10 @@ def chains(quick: bool, folder: Path | None) -> None:
     """Checkpoints and memory, of the logistic chain."""
     posterior = make_posterior(*make_data(31_622, 10, np.random.default_rng(SEED)))
     target = likelihood(posterior).minus(expansion(posterior))
-    kernel, start = metropolis(posterior, target, METHODS["Race(Normal)"]), gr.Position(posterior.mode)
+    kernel, start = (
+        metropolis(posterior, target, METHODS["Race(Normal)"]),
+        gr.kernels.Position(posterior.mode),
+    )
     steps = 100_000 if quick else 1_500_000
     with tempfile.TemporaryDirectory() as place, timed_writes() as costs:
         began = time.perf_counter()
@@ -219,7 +225,7 @@ def chains(quick: bool, folder: Path | None) -> None:
     show("chains", "measure | value | target | ", rows)
 
 
-def peak(kernel: gr.Metropolis, start: gr.Position, steps: int, thin: int) -> int:
+def peak(kernel: gr.Metropolis, start: gr.kernels.Position, steps: int, thin: int) -> int:
     """Peak of what is allocated in a run."""
     gr.run(kernel, start, 10 * thin, np.random.default_rng(SEED), progress=False, thin=thin)
     tracemalloc.start()

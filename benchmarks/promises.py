@@ -42,7 +42,7 @@ ARMS, SIZES = (2, 10, 100), (1_000, 16_384, 100_000)
 MOST_DRAWS, REWARDS = 1_440, 2.4e9
 METHODS: dict[str, Any] = {
     "Betting": gr.Betting(DELTA),
-    "Race(Serfling)": gr.Race(gr.Serfling(), DELTA),
+    "Race(Serfling)": gr.Race(gr.methods.Serfling(), DELTA),
     "LilUCB.guaranteed": gr.LilUCB.guaranteed(DELTA),
 }
 # What a reward costs, where a table and a race cost 1.
@@ -314,7 +314,7 @@ def short_looks(quick: bool) -> None:
         rng, trials = np.random.default_rng([first, times]), int(errors_wanted / delta)
         found = [
             upward_exits(bound, delta, first, size, trials, rng) / trials
-            for bound in (gr.Normal(), gr.Normal(student=False))
+            for bound in (gr.methods.Normal(), gr.methods.Normal(student=False))
         ]
         chance = np.sqrt(delta / trials) / delta
         lines.append(

@@ -23,8 +23,8 @@ def shares(axes: Any, rewards: np.ndarray) -> None:
     population = gr.table(rewards)
     methods = {
         "exact scan": gr.Exact(),
-        "Race(Serfling)": gr.Race(gr.Serfling(), delta=DELTA),
-        "Race(Normal)": gr.Race(gr.Normal(), delta=DELTA),
+        "Race(Serfling)": gr.Race(gr.methods.Serfling(), delta=DELTA),
+        "Race(Normal)": gr.Race(gr.methods.Normal(), delta=DELTA),
         "Betting": gr.Betting(delta=DELTA),
     }
     audits = [

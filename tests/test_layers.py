@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1] / "src" / PACKAGE
 LAYERS = {
     "errors": 0,
     "atomic": 0,
+    "lazy": 0,
     "optional": 0,
     "core": 0.5,
     "population": 1,

@@ -86,7 +86,7 @@ def test_prior_is_not_changed():
     [
         (gr.Exact(), 0.0, "proved"),
         (gr.Betting(0.02), 0.02, "proved"),
-        (gr.Race(gr.Serfling(), 0.03), 0.03, "proved"),
+        (gr.Race(gr.methods.Serfling(), 0.03), 0.03, "proved"),
         (gr.LilUCB.guaranteed(0.1), 0.1, "proved"),
         (gr.Race(delta=0.04), 0.04, "assuming that means .* normally distributed"),
         (gr.LilUCB(0.1), 0.1, "assuming that .* heuristic"),

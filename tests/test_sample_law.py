@@ -72,13 +72,13 @@ def test_default_draws_have_the_right_law(problem):
     ("make", "method", "count", "seed"),
     [
         (gr.table, gr.Betting(DELTA), DRAWS, 21),
-        (gr.table, gr.Race(gr.Normal(), DELTA), DRAWS, 22),
-        (gr.table, gr.Race(gr.Normal(), DELTA, variance=gr.Marginal()), DRAWS, 23),
+        (gr.table, gr.Race(gr.methods.Normal(), DELTA), DRAWS, 22),
+        (gr.table, gr.Race(gr.methods.Normal(), DELTA, variance=gr.methods.Marginal()), DRAWS, 23),
         (gr.table, gr.Exact(), 4000, 24),
         (compiled, gr.Betting(DELTA), 10_000, 25),
-        (compiled, gr.Race(gr.Normal(), DELTA), 10_000, 26),
+        (compiled, gr.Race(gr.methods.Normal(), DELTA), 10_000, 26),
         (factors, gr.Betting(DELTA), 3000, 27),
-        (factors, gr.Race(gr.Normal(), DELTA), 3000, 28),
+        (factors, gr.Race(gr.methods.Normal(), DELTA), 3000, 28),
     ],
     ids=lambda value: None if isinstance(value, int) else getattr(value, "__name__", type(value).__name__),
 )

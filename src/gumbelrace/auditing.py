@@ -59,7 +59,7 @@ def audit(
     >>> rewards = -1e-3 * rng.lognormal(0.0, 2.0, size=(20_000, 2))
     >>> rewards[:, 1] = rewards[:, 1].mean()
     >>> rewards[:, 0] -= rewards[:, 0].mean() - rewards[:, 1].mean()
-    >>> gr.audit(gr.table(rewards), gr.Race(gr.Normal()), rng=rng).broken
+    >>> gr.audit(gr.table(rewards), gr.Race(gr.methods.Normal()), rng=rng).broken
     True
     >>> gr.audit(gr.table(rewards), gr.Betting(), rng=rng).broken
     False

@@ -111,7 +111,7 @@ def sample(
     size : int, optional
         Number of draws; None gives one, as a number rather than an array.
     method : Method, optional
-        Default: `Betting` where the population knows its reward range, else ``Race(Normal())``.
+        Default: `Betting` where the population knows its reward range, else ``Race()``.
     rng : numpy.random.Generator
         Gives the Gumbel variables and chooses the rows.
     reshuffle_every : int, optional

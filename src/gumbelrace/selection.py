@@ -19,7 +19,7 @@ def best(
 ) -> Outcome:
     """Find the best arm, reading as few rewards as needed.
 
-    `Betting` decides where the population knows its reward range, else ``Race(Normal())``; to choose
+    `Betting` decides where the population knows its reward range, else ``Race()``; to choose
     yourself, call ``method.best(population, offset, rng)``.
 
     Parameters

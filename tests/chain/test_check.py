@@ -91,7 +91,7 @@ def test_errors_are_compared_with_what_was_promised_of_these_decisions(reward_ra
     """The default decides at another δ where no range is known: two errors in 100 are too many there."""
     y = seeded(3).normal(size=300)
     likelihood = gr.likelihood(squared, (y,), 300, reward_range)
-    kernel = gr.Metropolis(likelihood, gr.RandomWalk(0.1))
-    trace = gr.run(kernel, gr.Position(np.zeros(1)), 200, seeded(4), progress=False, check=20)
+    kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.1))
+    trace = gr.run(kernel, gr.kernels.Position(np.zeros(1)), 200, seeded(4), progress=False, check=20)
     assert trace.checked.promise.delta == delta
     assert trace.audit(0.1, rng=seeded(5)).promise.delta == delta

@@ -23,8 +23,8 @@ def trace_of(models, weights):
     chains, draws = models.shape
     all_weights = np.broadcast_to(np.reshape(weights, (-1, 1, 3)), (chains, draws, 3))
     nothing = np.zeros((chains, draws))
-    states = gr.ModelChoice(models, (), all_weights, nothing)
-    return Trace(None, states, gr.Info(*[nothing] * 4), [None] * chains)
+    states = gr.kernels.ModelChoice(models, (), all_weights, nothing)
+    return Trace(None, states, gr.kernels.Info(*[nothing] * 4), [None] * chains)
 
 
 def sticky(weights, draws, rng, stay=0.9):

@@ -100,7 +100,7 @@ PLACES = {
     "held['y']": lambda y: {"y": y},
     "held.right": lambda y: Pair(None, y),
     "held.values": lambda y: Plain(y),
-    "held.scale": lambda y: gr.RandomWalk(y),
+    "held.scale": lambda y: gr.kernels.RandomWalk(y),
     "held.data[0]": lambda y: gr.pairs(log_factor, (y, 2.0), 5),
     "held.data": lambda y: scipy.sparse.csr_matrix(np.diag(y)),
     "held.rewards": lambda y: gr.table(y[:, None]),
@@ -258,7 +258,7 @@ Y, WIDE = np.arange(300.0) / 300.0, prior(1.0)
 
 def metropolis(log_factor=by_square, size=300, log_prior=WIDE, method=None):
     likelihood = gr.likelihood(log_factor, (Y,), size)
-    return gr.Metropolis(likelihood, gr.RandomWalk(0.1), log_prior, method or gr.Race(first=8))
+    return gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.1), log_prior, method or gr.Race(first=8))
 
 
 POSTERIORS = {
@@ -271,7 +271,7 @@ POSTERIORS = {
         metropolis(log_prior=lambda x: np.cos(x[0])),
     ),
     "method.first": (metropolis(), metropolis(method=gr.Race(first=50))),
-    "method.bound": (metropolis(), metropolis(method=gr.Race(gr.Serfling(), first=8))),
+    "method.bound": (metropolis(), metropolis(method=gr.Race(gr.methods.Serfling(), first=8))),
     "conditional.weight": tuple(gr.Gibbs(conditional(weight), 2) for weight in (0.0, 1.0)),
     "keep": tuple(
         gr.ClusterGibbs(gr.pairs(log_factor, (OTHER, 1.0), 3), keep=k) for k in ("pairs", "nothing")
@@ -293,7 +293,7 @@ def test_the_size_of_a_population_counts():
 
 def test_a_checkpoint_by_another_function_is_refused(tmp_path):
     def run(kernel):
-        start = gr.Position(np.zeros(1))
+        start = gr.kernels.Position(np.zeros(1))
         return gr.run(kernel, start, 3, seeded(), checkpoint=tmp_path, progress=False, check=0)
 
     run(metropolis(log_prior=lambda x: -x @ x))
@@ -331,9 +331,9 @@ def counting_prior():
 
 def test_what_counts_while_a_chain_runs_is_no_data():
     likelihood = Counted(1.0)
-    kernel = gr.Metropolis(likelihood, gr.RandomWalk(0.1), counting_prior())
+    kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.1), counting_prior())
     before, of_class = fingerprints(kernel), fingerprints(Holder(Counted))
-    gr.run(kernel, gr.Position(np.zeros(1)), 5, seeded(), progress=False)
+    gr.run(kernel, gr.kernels.Position(np.zeros(1)), 5, seeded(), progress=False)
     assert Counted.calls_of_all >= likelihood.calls > 0
     assert fingerprints(kernel) == before
     assert fingerprints(Holder(Counted)) == of_class

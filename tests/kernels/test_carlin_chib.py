@@ -33,7 +33,7 @@ class Conjugate(gr.Kernel):
     method: gr.Method = field(default_factory=Exact)
 
     def step(self, rng, state):
-        return gr.Position(rng.normal([self.mean], self.spread)), gr.Info(0, 0, 0, 1.0)
+        return gr.kernels.Position(rng.normal([self.mean], self.spread)), gr.kernels.Info(0, 0, 0, 1.0)
 
 
 class Problem:
@@ -58,11 +58,11 @@ class Problem:
         return lambda x: log_normal(x[0], 0.0, SPREADS[k])
 
     def candidate(self, k, conjugate=False):
-        walk = gr.RandomWalk(2.0 * self.spread[k])
+        walk = gr.kernels.RandomWalk(2.0 * self.spread[k])
         kernel = gr.Metropolis(self.likelihood_of(k), walk, self.log_prior(k), gr.Exact())
-        pseudoprior = gr.NormalPseudoprior([self.mean[k] + 0.02], [[2.0 * self.spread[k] ** 2]])
+        pseudoprior = gr.kernels.NormalPseudoprior([self.mean[k] + 0.02], [[2.0 * self.spread[k] ** 2]])
         exact = Conjugate(self.mean[k], self.spread[k])
-        return gr.Candidate(exact if conjugate else kernel, pseudoprior, self.log_prior(k))
+        return gr.kernels.Candidate(exact if conjugate else kernel, pseudoprior, self.log_prior(k))
 
     def kernel(self, conjugate=False, **options):
         models = [self.candidate(k, conjugate) for k in range(3)]
@@ -73,7 +73,7 @@ class Problem:
 class Forgotten:
     """A pseudoprior whose density is left out, together with the prior's, as the paper prints it."""
 
-    candidate: gr.Candidate
+    candidate: gr.kernels.Candidate
 
     def sample(self, rng):
         return self.candidate.pseudoprior.sample(rng)
@@ -111,7 +111,7 @@ def test_left_out_pseudoprior_is_noticed():
     assert invariance(forgetful(problem.kernel()), problem, np.random.default_rng(0)) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("method", [gr.Race(gr.Normal(), delta=1e-3), gr.Betting(delta=1e-3)])
+@pytest.mark.parametrize("method", [gr.Race(gr.methods.Normal(), delta=1e-3), gr.Betting(delta=1e-3)])
 def test_raced_decisions_stay_within_delta(method):
     """2 steps of 2 decisions of δ = 0.001 move the law by at most 0.004 (Race: if means are normal)."""
     problem = Problem(size=300, seed=3)
@@ -164,7 +164,7 @@ def test_langevin_kernels_serve_as_well():
         log_prior=problem.log_prior(k),
     )
     candidate = replace(
-        problem.candidate(k), kernel=langevin, state=lambda x: gr.LangevinState(x, log_step=-0.5)
+        problem.candidate(k), kernel=langevin, state=lambda x: gr.kernels.LangevinState(x, log_step=-0.5)
     )
     kernel = gr.CarlinChib([candidate], lambda parameters: problem.likelihood_of(k)(np.array(parameters)))
     state, info = kernel.step(np.random.default_rng(5), kernel.start(np.random.default_rng(5)))
@@ -198,7 +198,7 @@ def test_info_adds_up():
 def test_normal_pseudoprior_is_what_it_says():
     """Its density integrates to one, and 4,000 draws have its moments within 4.5 standard errors."""
     mean, covariance = np.array([1.0, -1.0]), np.array([[1.0, 0.6], [0.6, 0.5]])
-    pseudoprior, rng = gr.NormalPseudoprior(mean, covariance), np.random.default_rng(9)
+    pseudoprior, rng = gr.kernels.NormalPseudoprior(mean, covariance), np.random.default_rng(9)
     draws = np.array([pseudoprior.sample(rng) for _ in range(4000)])
     assert np.abs(draws.mean(axis=0) - mean).max() < 4.5 / np.sqrt(4000)
     assert np.abs(np.cov(draws.T) - covariance).max() < 4.5 * np.sqrt(2.0 / 4000)
@@ -210,8 +210,8 @@ def test_normal_pseudoprior_is_what_it_says():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: gr.NormalPseudoprior([0.0], [[-1.0]]), InvalidArgument, "positive definite"),
-        (lambda: gr.NormalPseudoprior(0.0, 1.0), ShapeMismatch, "mean has shape"),
+        (lambda: gr.kernels.NormalPseudoprior([0.0], [[-1.0]]), InvalidArgument, "positive definite"),
+        (lambda: gr.kernels.NormalPseudoprior(0.0, 1.0), ShapeMismatch, "mean has shape"),
         (lambda: gr.CarlinChib([], None), InvalidArgument, "number of models"),
         (lambda: Problem().kernel(adapt_for=-1), InvalidArgument, "adapt_for"),
     ],
@@ -237,7 +237,7 @@ def test_bad_states_are_errors(change, error, message):
 
 def test_pseudoprior_must_cover_the_prior():
     kernel, rng = Problem().kernel(), np.random.default_rng(11)
-    narrow = gr.NormalPseudoprior([0.0], [[1e-320]])
+    narrow = gr.kernels.NormalPseudoprior([0.0], [[1e-320]])
     models = [replace(model, pseudoprior=narrow) for model in kernel.models]
     with pytest.raises(InvalidArgument, match="wherever the prior is"), np.errstate(all="ignore"):
         after(replace(kernel, models=models), kernel.start(rng), 5, rng)

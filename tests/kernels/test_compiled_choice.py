@@ -14,7 +14,7 @@ import gumbelrace as gr
 from gumbelrace.core.shuffle import Rows
 from gumbelrace.errors import InvalidArgument, InvalidReward
 
-CAREFUL = gr.Race(gr.Normal(), delta=1e-3)
+CAREFUL = gr.Race(gr.methods.Normal(), delta=1e-3)
 
 
 def generator(seed):
@@ -183,9 +183,9 @@ def test_a_guard_is_a_share(problem, guard):
 def test_what_needs_python_is_not_compiled(problem):
     kernel = problem.kernel()
     first = kernel.models[0]
-    walk = replace(first.kernel, proposal=gr.RandomWalk(0.1))
-    other_law = gr.Autoregressive(gr.NormalPseudoprior([0.0], [[1.0]]), 0.6)
-    other_step = gr.Autoregressive(first.pseudoprior, 0.1)
+    walk = replace(first.kernel, proposal=gr.kernels.RandomWalk(0.1))
+    other_law = gr.kernels.Autoregressive(gr.kernels.NormalPseudoprior([0.0], [[1.0]]), 0.6)
+    other_step = gr.kernels.Autoregressive(first.pseudoprior, 0.1)
     kernels = [walk, *(replace(first.kernel, proposal=p) for p in (other_law, other_step))]
     kernels.append(first.kernel.with_method(CAREFUL))
     for changed in kernels:
@@ -195,8 +195,8 @@ def test_what_needs_python_is_not_compiled(problem):
 
 def test_autoregressive_proposals_keep_their_law():
     """From the law to the law: 4,000 proposals have its moments within 4.5 standard errors; seed 11."""
-    law = gr.NormalPseudoprior([1.0, -2.0], [[1.0, 0.6], [0.6, 0.5]])
-    proposal, rng = gr.Autoregressive(law, 0.7), generator(11)
+    law = gr.kernels.NormalPseudoprior([1.0, -2.0], [[1.0, 0.6], [0.6, 0.5]])
+    proposal, rng = gr.kernels.Autoregressive(law, 0.7), generator(11)
     moved = np.array([law.standardised(proposal.propose(rng, law.sample(rng))) for _ in range(4000)])
     assert np.abs(moved.mean(axis=0)).max() < 4.5 / np.sqrt(4000)
     assert np.abs(np.cov(moved.T) - np.eye(2)).max() < 4.5 * np.sqrt(2 / 4000)

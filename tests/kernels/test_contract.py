@@ -9,7 +9,7 @@ import gumbelrace as gr
 from gumbelrace.chain.owned import fingerprints
 
 MODEL = Cauchy(120, seed=1)
-START = gr.Position(np.zeros(1))
+START = gr.kernels.Position(np.zeros(1))
 
 
 def gibbs():
@@ -22,18 +22,21 @@ def langevin():
 
 
 def carlin_chib():
-    walk = gr.Metropolis(MODEL.likelihood, gr.RandomWalk(0.2), MODEL.log_prior)
-    models = [gr.Candidate(walk, gr.NormalPseudoprior([0.0], [[v]]), MODEL.log_prior) for v in (0.02, 0.04)]
+    walk = gr.Metropolis(MODEL.likelihood, gr.kernels.RandomWalk(0.2), MODEL.log_prior)
+    models = [
+        gr.kernels.Candidate(walk, gr.kernels.NormalPseudoprior([0.0], [[v]]), MODEL.log_prior)
+        for v in (0.02, 0.04)
+    ]
     return gr.CarlinChib(models, lambda points: MODEL.likelihood(np.array(points)), adapt_for=3)
 
 
 NESTED = Nested(120)
 
 KERNELS = {
-    "Metropolis": (gr.Metropolis(MODEL.likelihood, gr.RandomWalk(0.2), MODEL.log_prior), START),
-    "Gibbs": (gibbs(), gr.Labels(np.array([0, 1], np.int8))),
+    "Metropolis": (gr.Metropolis(MODEL.likelihood, gr.kernels.RandomWalk(0.2), MODEL.log_prior), START),
+    "Gibbs": (gibbs(), gr.kernels.Labels(np.array([0, 1], np.int8))),
     "Slice": (gr.Slice(MODEL.likelihood, 0.2), START),
-    "Langevin": (langevin(), gr.LangevinState(np.zeros(1))),
+    "Langevin": (langevin(), gr.kernels.LangevinState(np.zeros(1))),
     "CarlinChib": (carlin_chib(), carlin_chib().start(np.random.default_rng(3))),
     "CarlinChib, compiled": (NESTED.kernel(gr.Race()), NESTED.kernel().start(np.random.default_rng(3))),
 }

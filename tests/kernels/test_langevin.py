@@ -14,7 +14,7 @@ import gumbelrace as gr
 from gumbelrace.errors import FactorFailed, InvalidArgument
 from gumbelrace.methods.exact import Scan
 
-START = gr.LangevinState(np.zeros(1))
+START = gr.kernels.LangevinState(np.zeros(1))
 
 
 def cauchy(size=150, cut=-0.1, **options):
@@ -46,7 +46,7 @@ class Yes(gr.Method):
 
 def law(kernel, target, seed, **options):
     rng = np.random.default_rng(seed)
-    return invariance(kernel, target, rng, 800, 2, state=gr.LangevinState, **options)
+    return invariance(kernel, target, rng, 800, 2, state=gr.kernels.LangevinState, **options)
 
 
 @pytest.mark.parametrize("batch", [3, 30, 150])
@@ -76,7 +76,7 @@ def test_wrong_way_back_is_noticed():
     assert law(kernel, target, 0) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("method", [gr.Race(gr.Normal(), delta=1e-3), gr.Betting(delta=1e-3)])
+@pytest.mark.parametrize("method", [gr.Race(gr.methods.Normal(), delta=1e-3), gr.Betting(delta=1e-3)])
 def test_raced_decisions_stay_within_delta(method):
     """2 decisions of δ = 0.001 move the law by at most 0.002 (Race: if means are normal)."""
     kernel, target = cauchy(size=500, method=method)
@@ -90,7 +90,7 @@ def test_two_dimensions(matrix):
     line = Line(60, rng)
     scale = line.root if matrix else [0.15, 0.1]
     kernel = gr.Langevin(line.likelihood, line.gradient, size=60, batch=20, scale=scale, method=gr.Exact())
-    assert line.invariance(kernel, rng, 1000, gr.LangevinState) > FALSE_ALARM
+    assert line.invariance(kernel, rng, 1000, gr.kernels.LangevinState) > FALSE_ALARM
 
 
 @pytest.mark.parametrize(("start", "goal"), [(0.01, 0.57), (30.0, 0.57), (1.0, 0.8)])
@@ -112,7 +112,7 @@ def test_without_warmup_the_step_is_fixed():
     states = [state for state, _ in chain(kernel, START._replace(log_step=-1.0), 5, seed=4)]
     assert [state.log_step for state in states] == [-1.0] * 5
     assert states[-1].iteration == 5
-    assert kernel.tuning == set(gr.LangevinState._fields) - {"position"}
+    assert kernel.tuning == set(gr.kernels.LangevinState._fields) - {"position"}
 
 
 def test_gradients_are_counted():
@@ -126,12 +126,12 @@ def test_impossible_proposal_is_rejected_without_a_second_gradient():
     kernel, _ = cauchy(log_prior=lambda x: 0.0 if x[0] == 0.0 else -np.inf)
     state, info = kernel.step(np.random.default_rng(6), START)
     assert state == START._replace(iteration=1)
-    assert info == gr.Info(30, 30, 0, 0.0)
+    assert info == gr.kernels.Info(30, 30, 0, 0.0)
 
 
 def test_equal_seeds_give_equal_chains_and_no_state_changes():
     kernel, _ = cauchy(method=gr.Betting(), warmup=5)
-    start = gr.LangevinState(np.zeros(1))
+    start = gr.kernels.LangevinState(np.zeros(1))
     start.position.setflags(write=False)
     first, second = (chain(kernel, start, 10, seed=7) for _ in range(2))
     assert first == second

@@ -57,7 +57,7 @@ def test_every_error_is_a_gumbelrace_error():
         gr.LilUCB,
         gr.LilUCB.guaranteed,
         lambda delta: gr.Race(delta=delta),
-        lambda delta: gr.Race(gr.Serfling(), delta=delta),
+        lambda delta: gr.Race(gr.methods.Serfling(), delta=delta),
         lambda delta: gr.best(gr.table(REWARDS), delta=delta, rng=seeded()),
         lambda delta: gr.best(factors(REWARDS), delta=delta, rng=seeded()),
     ],
@@ -75,7 +75,7 @@ def test_first_look_must_be_a_count_of_at_least_two(first):
 
 
 @pytest.mark.parametrize(
-    "method", [gr.Betting(), gr.Race(gr.Serfling()), gr.LilUCB(), gr.LilUCB.guaranteed()], ids=repr
+    "method", [gr.Betting(), gr.Race(gr.methods.Serfling()), gr.LilUCB(), gr.LilUCB.guaranteed()], ids=repr
 )
 def test_method_that_needs_a_range_says_so(method):
     own = gr.independent(lambda index, arm: REWARDS[index, arm], [200] * 3)
@@ -268,8 +268,8 @@ def test_generator_is_free_after_an_error():
     [
         (lambda: gr.Race(0.05), r"Race\(delta=0.05\)"),
         (lambda: gr.Race(gr.Betting()), "method by itself"),
-        (lambda: gr.Race(gr.Normal), r"Normal\(\)"),
-        (lambda: gr.Race(variance=gr.Paired), r"Paired\(\)"),
+        (lambda: gr.Race(gr.methods.Normal), r"Normal\(\)"),
+        (lambda: gr.Race(variance=gr.methods.Paired), r"Paired\(\)"),
     ],
 )
 def test_parts_of_a_race_are_checked(make, message):

@@ -108,7 +108,7 @@ class Fitted(Setting):
     def kernel(self, method: Method | None = None, adapt_for: int = 0) -> CarlinChib:
         """Make the kernel of a chain over the orders; see `Setting.kernel`.
 
-        The default method is ``Race(Normal(), first=8)``: residuals of the control variate are close to
+        The default method is ``Race(first=8)``: residuals of the control variate are close to
         normal. Far from the modes, where they may not be, a guard decides exactly.
         """
         method = method or Race(first=8)

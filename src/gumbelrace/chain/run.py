@@ -164,7 +164,7 @@ def _starts(kernel: Kernel[Any], state: Any, chains: int) -> list[Any]:
         if not isinstance(start, tuple):
             raise InvalidArgument(
                 f"the state is a {type(start).__name__}; give a named tuple, for example "
-                "gumbelrace.Position(x) or gumbelrace.Labels(labels), or a list of them"
+                "gumbelrace.kernels.Position(x) or gumbelrace.kernels.Labels(labels), or a list of them"
             )
     starts = [kernel.started(start) for start in states]
     for start in starts:

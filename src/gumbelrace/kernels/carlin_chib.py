@@ -180,9 +180,9 @@ class CarlinChib(Kernel[ModelChoice]):
     >>> def candidate(scale):
     ...     log_prior = lambda x: -0.5 * (x[0] / scale) ** 2 - np.log(scale * np.sqrt(2 * np.pi))
     ...     variance = 1 / (500 + scale**-2)
-    ...     pseudoprior = gr.NormalPseudoprior([variance * y.sum()], [[variance]])
-    ...     kernel = gr.Metropolis(likelihood, gr.RandomWalk(0.1), log_prior)
-    ...     return gr.Candidate(kernel, pseudoprior, log_prior)
+    ...     pseudoprior = gr.kernels.NormalPseudoprior([variance * y.sum()], [[variance]])
+    ...     kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.1), log_prior)
+    ...     return gr.kernels.Candidate(kernel, pseudoprior, log_prior)
     >>> kernel = gr.CarlinChib([candidate(0.1), candidate(1.0)], likelihood)
     >>> state, visits = kernel.start(rng), []
     >>> for _ in range(200):

@@ -52,9 +52,11 @@ def check_part(part: Any, name: str, method: str, example: str) -> None:
 
 def check_sweeps(scan: Any, annealing: Any) -> None:
     """Check what all kernels on discrete variables have."""
-    check_part(scan, "scan", "order", "gumbelrace.Shuffled()")
+    check_part(scan, "scan", "order", "gumbelrace.kernels.Shuffled()")
     if isinstance(annealing, type) or not callable(annealing):
-        raise InvalidArgument(f"annealing is {annealing!r}; write for example gumbelrace.Constant(0.5)")
+        raise InvalidArgument(
+            f"annealing is {annealing!r}; write for example gumbelrace.kernels.Constant(0.5)"
+        )
 
 
 def check_pairs(pairs: Any) -> None:
@@ -74,7 +76,7 @@ def check_room(labels: NDArray[Any], states: int) -> None:
 def check_state(state: Any, kind: type[tuple[Any, ...]]) -> None:
     """Check that a state has the fields of a named tuple of this kind."""
     if not all(hasattr(state, name) for name in getattr(kind, "_fields", ())):
-        example = f"gumbelrace.{kind.__name__}(...)"
+        example = f"gumbelrace.kernels.{kind.__name__}(...)"
         raise InvalidArgument(f"the state is a {type(state).__name__}; write {example}")
 
 

@@ -58,7 +58,7 @@ class Gibbs(Kernel[Labels]):
         any function of the sweep's number. At 0 the best state is taken: the search ends in a mode.
     method : Method
         Default: ``Betting(0.001)`` where the population knows its reward range, else
-        ``Race(Normal(), delta=1e-5)``: errors add up along a chain.
+        ``Race(delta=1e-5)``: errors add up along a chain.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Gibbs(Kernel[Labels]):
     >>> def conditional(labels, variable):
     ...     return gr.table(np.outer(liking, np.arange(3) == labels[1 - variable])), [0.0, 0.0, 1.0]
     >>> kernel = gr.Gibbs(conditional, variables=2)
-    >>> state = gr.Labels(np.array([0, 1]))
+    >>> state = gr.kernels.Labels(np.array([0, 1]))
     >>> for _ in range(200):
     ...     state, info = kernel.step(rng, state)
     >>> bool(state.labels[0] == state.labels[1]), state.sweep

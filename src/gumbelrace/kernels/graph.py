@@ -73,7 +73,7 @@ class GraphGibbs(Kernel[Labels]):
     unary : array_like of shape (n, D) or (D,), optional
         Log factors of single variables; -inf forbids a label.
     method : Betting, Race or Exact, optional
-        Default: ``Betting(0.001)`` where the potential has bounds, else ``Race(Normal(), delta=1e-5)``. Its
+        Default: ``Betting(0.001)`` where the potential has bounds, else ``Race(delta=1e-5)``. Its
         δ holds for each variable that is visited. Factors that can be -inf are always read where the bounds
         say so.
     scan, annealing
@@ -90,7 +90,7 @@ class GraphGibbs(Kernel[Labels]):
     --------
     >>> import numpy as np, gumbelrace as gr
     >>> ring = np.roll(np.eye(100), 1, axis=1) + np.roll(np.eye(100), -1, axis=1)
-    >>> kernel = gr.GraphGibbs(0.8 * ring, labels=3, potential=gr.Potts())
+    >>> kernel = gr.GraphGibbs(0.8 * ring, labels=3, potential=gr.models.Potts())
     >>> rng = np.random.default_rng(0)
     >>> state = kernel.start(rng)
     >>> for _ in range(10):

@@ -83,7 +83,7 @@ class Langevin(Kernel[LangevinState]):
         Share of accepted proposals that the adaptation aims at.
     method : Method
         Default: ``Betting(0.001)`` where the population knows its reward range, else
-        ``Race(Normal(), delta=1e-5)``: errors add up along a chain.
+        ``Race(delta=1e-5)``: errors add up along a chain.
 
     Notes
     -----
@@ -100,7 +100,7 @@ class Langevin(Kernel[LangevinState]):
     ...     gradient=lambda index, x: np.sum(y[index, None] - x, axis=0),
     ...     size=2000, batch=500, scale=0.02, warmup=100,
     ... )
-    >>> state = gr.LangevinState(np.array([1.0]))
+    >>> state = gr.kernels.LangevinState(np.array([1.0]))
     >>> for _ in range(200):
     ...     state, info = kernel.step(rng, state)
     >>> bool(abs(state.position[0] - y.mean()) < 0.1)

@@ -34,8 +34,8 @@ class Metropolis(Kernel[Position]):
     The arms are the current point and the proposed one, and their offsets
     log p(x) + log u and log p(x') + log q(x | x') - log q(x' | x).
 
-    Known algorithms are special cases of the method: ``Race(Serfling())`` is the test of Bardenet,
-    Doucet & Holmes (2014) with δ spread evenly over the looks, and ``Race(Normal())`` that of
+    Known algorithms are special cases of the method: ``Race(methods.Serfling())`` is the test of Bardenet,
+    Doucet & Holmes (2014) with δ spread evenly over the looks, and ``Race()`` that of
     Korattikara, Chen & Welling (2014) with looks that double and a normal law in place of Student's t.
     Gibbs sampling of a binary variable is a race of two arms as well (see `Gibbs`).
 
@@ -50,7 +50,7 @@ class Metropolis(Kernel[Position]):
         ``log_prior(x) -> float``. Where it is -inf a proposal is rejected, and nothing is read.
     method : Method
         Default: ``Betting(0.001)`` where the population knows its reward range, else
-        ``Race(Normal(), delta=1e-5)``: errors add up along a chain.
+        ``Race(delta=1e-5)``: errors add up along a chain.
 
     Examples
     --------
@@ -64,8 +64,8 @@ class Metropolis(Kernel[Position]):
     >>> y = rng.normal(1.0, 1.0, 10_000)
     >>> def likelihood(points):
     ...     return gr.compiled(log_factor, (points, y), size=len(y), arms=len(points))
-    >>> kernel = gr.Metropolis(likelihood, gr.RandomWalk(0.02), log_prior=lambda x: -0.5 * x @ x)
-    >>> state = gr.Position(np.array([1.0]))
+    >>> kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.02), log_prior=lambda x: -0.5 * x @ x)
+    >>> state = gr.kernels.Position(np.array([1.0]))
     >>> for _ in range(100):
     ...     state, info = kernel.step(rng, state)
     >>> bool(abs(state.position[0] - y.mean()) < 0.05)
@@ -79,7 +79,7 @@ class Metropolis(Kernel[Position]):
 
     def __post_init__(self) -> None:
         check_target(self.likelihood, self.log_prior, self.method)
-        check_part(self.proposal, "proposal", "propose", "gumbelrace.RandomWalk(scale)")
+        check_part(self.proposal, "proposal", "propose", "gumbelrace.kernels.RandomWalk(scale)")
 
     def started(self, state: Position) -> Position:
         """Give a position in double precision."""

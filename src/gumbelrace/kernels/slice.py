@@ -43,7 +43,7 @@ class EachCoordinate:
     Examples
     --------
     >>> import numpy as np, gumbelrace as gr
-    >>> gr.EachCoordinate().choose(np.random.default_rng(0), 2)
+    >>> gr.kernels.EachCoordinate().choose(np.random.default_rng(0), 2)
     array([[1., 0.],
            [0., 1.]])
     """
@@ -60,7 +60,7 @@ class RandomDirection:
     Examples
     --------
     >>> import numpy as np, gumbelrace as gr
-    >>> float(np.linalg.norm(gr.RandomDirection().choose(np.random.default_rng(0), 3)).round(6))
+    >>> float(np.linalg.norm(gr.kernels.RandomDirection().choose(np.random.default_rng(0), 3)).round(6))
     1.0
     """
 
@@ -93,7 +93,7 @@ class Slice(Kernel[Position]):
         `EachCoordinate` or `RandomDirection`.
     method : Method
         Default: ``Betting(0.001)`` where the population knows its reward range, else
-        ``Race(Normal(), delta=1e-5)``: errors add up along a chain.
+        ``Race(delta=1e-5)``: errors add up along a chain.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Slice(Kernel[Position]):
     >>> rng = np.random.default_rng(0)
     >>> y = rng.normal(1.0, 1.0, 2000)
     >>> kernel = gr.Slice(lambda points: gr.table(-0.5 * (y[:, None] - points[:, 0]) ** 2), width=0.1)
-    >>> state = gr.Position(np.array([0.0]))
+    >>> state = gr.kernels.Position(np.array([0.0]))
     >>> for _ in range(20):
     ...     state, info = kernel.step(rng, state)
     >>> bool(abs(state.position[0] - y.mean()) < 0.1)
@@ -119,7 +119,7 @@ class Slice(Kernel[Position]):
         object.__setattr__(self, "width", checked_scale(self.width))
         checked_count(self.max_steps_out, "max_steps_out", least=0)
         check_target(self.likelihood, self.log_prior, self.method)
-        check_part(self.directions, "directions", "choose", "gumbelrace.RandomDirection()")
+        check_part(self.directions, "directions", "choose", "gumbelrace.kernels.RandomDirection()")
 
     def started(self, state: Position) -> Position:
         """Give a position in double precision."""

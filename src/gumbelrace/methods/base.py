@@ -201,7 +201,7 @@ class Method(ABC):
         if self.needs_range and not population.knows_range:
             raise UnknownRange(
                 f"{type(self).__name__} needs to know how large rewards can be; "
-                "give reward_range=(low, high), or use Race(Normal()), which does not need it"
+                "give reward_range=(low, high), or use Race(), which does not need it"
             )
         population.draw_order(rng)
         results = new_results(len(offsets))

@@ -20,7 +20,7 @@ CHAIN_DELTA, CHAIN_DELTA_BY_NORMAL_LAW = 1e-3, 1e-5
 
 
 def default_method(population: Population, delta: float = 0.05) -> Method:
-    """Give `Betting`, which is proved, where a reward range is known; else ``Race(Normal())``."""
+    """Give `Betting`, which is proved, where a reward range is known; else ``Race()``."""
     return Betting(delta) if population.knows_range else Race(delta=delta)
 
 
@@ -35,7 +35,7 @@ class Default(Method):
     delta : float
         Bound on the probability of a wrong decision where it is proved, by `Betting`.
     by_normal_law : float
-        The same for ``Race(Normal())``, which errs more than it says where means of few rows are skewed.
+        The same for ``Race()``, which errs more than it says where means of few rows are skewed.
 
     Examples
     --------

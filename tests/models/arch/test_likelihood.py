@@ -35,9 +35,9 @@ class Case:
     def kernel(self, control, method, **options):
         likelihood, models = self.likelihood(control), []
         for fit in self.fits:
-            law = gr.NormalPseudoprior(fit.mean, fit.covariance)
-            move = gr.Metropolis(likelihood, gr.Autoregressive(law), log_prior, method)
-            models.append(gr.Candidate(move, law, log_prior))
+            law = gr.kernels.NormalPseudoprior(fit.mean, fit.covariance)
+            move = gr.Metropolis(likelihood, gr.kernels.Autoregressive(law), log_prior, method)
+            models.append(gr.kernels.Candidate(move, law, log_prior))
         return gr.CarlinChib(models, likelihood, method=method, **options)
 
     def steps(self, kernel, count, seed=2):

@@ -46,8 +46,8 @@ class ClusterGibbs(Kernel[Labels]):
         The factor f(i, j), made by `gumbelrace.pairs`.
     method : Race, Betting or Exact, optional
         Default: `Exact` where sums are kept, else `Betting` where the factor has a range, else
-        ``Race(Normal())``. Its δ holds for each mention that is visited.
-        ``Race(variance=Marginal(shrink=0))`` has the paper's variance.
+        ``Race()``. Its δ holds for each mention that is visited.
+        ``Race(variance=methods.Marginal(shrink=0))`` has the paper's variance.
     keep : Keep or str, optional
         What is kept of the values: "nothing"; "pairs" (each is computed at most once; 2n² bytes); "sums"
         (that, and every mention's sum with every cluster of two and more, 8n bytes each; exact). Default,

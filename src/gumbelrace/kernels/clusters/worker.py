@@ -83,7 +83,7 @@ def checked_method(method: Method | None, pairs: Pairs, keep: Keep) -> Method:
     if method.needs_range and pairs.reward_range is None:
         raise UnknownRange(
             f"{type(method).__name__} needs to know how large factors can be; give pairs a "
-            "reward_range=(low, high), or use Race(Normal()), which does not need it"
+            "reward_range=(low, high), or use Race(), which does not need it"
         )
     return method
 
