@@ -127,9 +127,10 @@ def main() -> None:
     twin = fitted.kernel(gr.Exact())
     state = fitted.start(twin, rng)
     seconds = timed(fitted, kernels, state)
-    chains = {"exact": gr.run(twin, state, exact_steps, np.random.default_rng(1), CHAINS)}
+    chains = {"exact": gr.run(twin, state, steps=exact_steps, rng=np.random.default_rng(1), chains=CHAINS)}
     chains |= {
-        name: gr.run(k, state, steps, np.random.default_rng(1), CHAINS) for name, k in kernels.items()
+        name: gr.run(k, state, steps=steps, rng=np.random.default_rng(1), chains=CHAINS)
+        for name, k in kernels.items()
     }
     show(fitted, chains, seconds)
     for name in RACES:

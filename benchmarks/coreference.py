@@ -119,7 +119,7 @@ def seconds_of(
     kernel, rng = search.kernel(pairs, SAMPLERS[name]), np.random.default_rng(1)
     seconds, done, reached = 0.0, 0, (np.inf, 0)
     for _ in range(search.starts):
-        state = kernel.start(rng, search.placed)
+        state = kernel.start(placed=search.placed)
         for _ in range(search.sweeps):
             started = time.thread_time()
             state, _ = kernel.step(rng, state)
@@ -146,7 +146,7 @@ def timed(task: Task, microseconds: float, most: int) -> None:
     )
     for name in (*EXACT, *RACED):
         kernel = task.search.kernel(pairs, SAMPLERS[name])
-        kernel.step(np.random.default_rng(0), kernel.start(np.random.default_rng(0)))  # compiles
+        kernel.step(np.random.default_rng(0), kernel.start(rng=np.random.default_rng(0)))  # compiles
         seconds, sweeps, all_of_them = seconds_of(pairs, name, block, (task.search, task.complete, target))
         print(f"  {name:<14}{seconds:>9.2f} s, {sweeps} sweeps; all sweeps {all_of_them:>9.2f} s")
 

@@ -314,7 +314,7 @@ def reads(quick: bool) -> None:
 
 def compare_reads(population: gr.Population, target: float, draws: int = 2000) -> list[str]:
     race, betting = (
-        gr.audit(population, method, draws, rng=np.random.default_rng(SEED))
+        gr.audit(population, method, draws=draws, rng=np.random.default_rng(SEED))
         for method in (METHODS["Race(Normal)"], METHODS["Betting"])
     )
     shares = [f"{race.fraction:.4f}", f"{betting.fraction:.4f}"]

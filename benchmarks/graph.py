@@ -239,7 +239,7 @@ def table_rows(
 ) -> list[list[str]]:
     samplers, kernel = field(matrix, arms, potential, dense)
     rng, n = np.random.default_rng(SEED), matrix.shape[0]
-    state = kernel.start(rng)
+    state = kernel.start(rng=rng)
     for _ in range(WARM_UP):
         state, info = kernel.step(rng, state)
     results = measure(samplers, state.labels, repeats)

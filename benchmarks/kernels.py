@@ -72,15 +72,15 @@ def expansion(posterior: Posterior) -> gr.control_variates.ParameterTaylor:
 
 def metropolis(posterior: Posterior, target: Any, method: gr.Method) -> gr.Metropolis:
     scale = OPTIMAL / math.sqrt(len(posterior.mode)) * np.linalg.cholesky(posterior.covariance)
-    return gr.Metropolis(target, gr.kernels.RandomWalk(scale), log_prior, method)
+    return gr.Metropolis(target, gr.kernels.RandomWalk(scale), log_prior=log_prior, method=method)
 
 
 def chain(kernel: gr.Metropolis, posterior: Posterior, steps: int) -> tuple[gr.Trace, Run]:
     """Run one chain as a user would; its rows are data points read at either of two points."""
     start = gr.kernels.Position(posterior.mode)
-    gr.run(kernel, start, 1, np.random.default_rng(SEED), progress=False)  # compiles
+    gr.run(kernel, start, steps=1, rng=np.random.default_rng(SEED), progress=False)  # compiles
     began = time.process_time()
-    trace = gr.run(kernel, start, steps, np.random.default_rng(SEED), progress=False)
+    trace = gr.run(kernel, start, steps=steps, rng=np.random.default_rng(SEED), progress=False)
     seconds = time.process_time() - began
     rows = float(trace.info.evaluations.mean()) / 2
     return trace, Run(trace["position"][0], float(trace.acceptance), seconds, rows)
@@ -217,7 +217,9 @@ def chains(quick: bool, folder: Path | None) -> None:
     with tempfile.TemporaryDirectory() as place, timed_writes() as costs:
         began = time.perf_counter()
         rng = np.random.default_rng(SEED)
-        gr.run(kernel, start, steps, rng, 2, progress=False, checkpoint=Path(place) / "run")
+        gr.run(
+            kernel, start, steps=steps, rng=rng, chains=2, progress=False, checkpoint=Path(place) / "run"
+        )
         share = 100 * sum(costs) / (2 * (time.perf_counter() - began))
     rows = [["checkpoint, % of the time", *judged(share, 2.0)]]
     peaks = [peak(kernel, start, 1000 * thin, thin) for thin in (10, 100)]
@@ -227,9 +229,9 @@ def chains(quick: bool, folder: Path | None) -> None:
 
 def peak(kernel: gr.Metropolis, start: gr.kernels.Position, steps: int, thin: int) -> int:
     """Peak of what is allocated in a run."""
-    gr.run(kernel, start, 10 * thin, np.random.default_rng(SEED), progress=False, thin=thin)
+    gr.run(kernel, start, steps=10 * thin, rng=np.random.default_rng(SEED), progress=False, thin=thin)
     tracemalloc.start()
-    gr.run(kernel, start, steps, np.random.default_rng(SEED), progress=False, thin=thin)
+    gr.run(kernel, start, steps=steps, rng=np.random.default_rng(SEED), progress=False, thin=thin)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return most

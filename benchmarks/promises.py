@@ -189,7 +189,7 @@ class Found(NamedTuple):
 
 def errors(method: Any, population: Any, draws: int, rng: np.random.Generator) -> int:
     """Count the errors of draws with noise, and of as many decisions by a hair."""
-    audited = gr.audit(population, method, draws - draws // 2, rng=rng).errors
+    audited = gr.audit(population, method, draws=draws - draws // 2, rng=rng).errors
     return audited + errors_on_ties(method, population, draws // 2, rng)
 
 

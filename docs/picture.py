@@ -28,7 +28,8 @@ def shares(axes: Any, rewards: np.ndarray) -> None:
         "Betting": gr.Betting(delta=DELTA),
     }
     audits = [
-        gr.audit(population, method, DRAWS, rng=np.random.default_rng(0)) for method in methods.values()
+        gr.audit(population, method, draws=DRAWS, rng=np.random.default_rng(0))
+        for method in methods.values()
     ]
     places = np.arange(len(audits))[::-1]
     axes.barh(places, [100 * report.fraction for report in audits], color=STAND_IN["accent"], height=0.28)

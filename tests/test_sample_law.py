@@ -85,7 +85,7 @@ def test_default_draws_have_the_right_law(problem):
 def test_draws_have_the_right_law(problem, make, method, count, seed):
     """Claim: draws have the law p. Oracle: exact p; seeds 21 to 28; false-alarm rate 1e-4."""
     rewards, prior, p = problem
-    draws = gr.sample(make(rewards), prior, count, method, rng=np.random.default_rng(seed))
+    draws = gr.sample(make(rewards), prior, count, method=method, rng=np.random.default_rng(seed))
     assert draws.exhausted.all() == isinstance(method, gr.Exact)
     assert tail(draws.arms, p) > FALSE_ALARM
 
@@ -95,7 +95,7 @@ def test_reshuffling_leaves_the_law(problem):
     rewards, prior, p = problem
     rng = np.random.default_rng(3)
     population, method = gr.table(rewards), gr.Betting(DELTA)
-    draws = gr.sample(population, prior, DRAWS, method, rng=rng, reshuffle_every=500)
+    draws = gr.sample(population, prior, DRAWS, method=method, rng=rng, reshuffle_every=500)
     assert tail(draws.arms, p) > FALSE_ALARM
 
 
@@ -105,7 +105,7 @@ def test_a_wrong_prior_is_seen(problem, method):
     rewards, prior, p = problem
     wrong = prior.copy()
     wrong[np.argmax(p)] += np.log(4 / 3)
-    draws = gr.sample(gr.table(rewards), wrong, 4000, method, rng=np.random.default_rng(4))
+    draws = gr.sample(gr.table(rewards), wrong, 4000, method=method, rng=np.random.default_rng(4))
     assert tail(draws.arms, p) < FALSE_ALARM
 
 

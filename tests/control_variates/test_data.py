@@ -191,7 +191,9 @@ def test_race_keeps_its_promise_on_residuals(outliers):
     points = near(y, arms=5)
     found = gr.data_taylor(y, derivatives, bins=10, outliers=outliers)
     population = gr.likelihood(log_factor, (y,), len(y)).minus(found)(points)
-    report = gr.audit(population, gr.Race(delta=0.05), 500, rng=seeded(7), log_prior=-totals(population))
+    report = gr.audit(
+        population, gr.Race(delta=0.05), draws=500, rng=seeded(7), log_prior=-totals(population)
+    )
     assert bdtrc(report.errors - 1, 500, 0.05) >= FALSE_ALARM
     assert 0.0 < report.fraction < 0.9
 

@@ -152,7 +152,7 @@ def audited(heavy_tailed, **options):
     found = gr.data_taylor(y, derivatives, bins=50, **options)
     population = gr.likelihood(log_factor, (y,), SIZE).minus(found)(points)
     assert_same_sums(population, rewards_of(y, points))
-    return gr.audit(population, gr.Race(delta=0.05), 300, rng=seeded(2))
+    return gr.audit(population, gr.Race(delta=0.05), draws=300, rng=seeded(2))
 
 
 def test_outliers_are_chosen_by_their_residuals(heavy_tailed):

@@ -79,14 +79,14 @@ class Nested:
         method, models = method or gr.Exact(), []
         for mean, covariance in zip(self.means, self.covariances, strict=True):
             law = gr.kernels.NormalPseudoprior(mean + 0.02, 1.5 * covariance)
-            move = gr.Metropolis(self, gr.kernels.Autoregressive(law, 0.6), prior, method)
+            move = gr.Metropolis(self, gr.kernels.Autoregressive(law, 0.6), log_prior=prior, method=method)
             models.append(gr.kernels.Candidate(move, law, prior))
         return gr.CarlinChib(models, self, method=method, **options)
 
     def start(self, kernel, rng, model):
         """Draw a state from the exact posterior, given the model."""
         state, law = (
-            kernel.start(rng, model),
+            kernel.start(model, rng=rng),
             gr.kernels.NormalPseudoprior(self.means[model], self.covariances[model]),
         )
         parameters = tuple(law.sample(rng) if k == model else x for k, x in enumerate(state.parameters))

@@ -56,7 +56,7 @@ MADE = {
         lambda: gr.Slice(likelihood, 0.1, directions=gr.kernels.RandomDirection),
         "directions",
     ),
-    "no gradient": (lambda: gr.Langevin(likelihood, None, 50, 10), "gradient"),
+    "no gradient": (lambda: gr.Langevin(likelihood, None, size=50, batch=10), "gradient"),
     "no conditional": (lambda: gr.Gibbs(3, 2), "conditional"),
     "class as scan": (
         lambda: gr.Gibbs(conditional, 2, scan=gr.kernels.Shuffled),
@@ -86,11 +86,11 @@ MADE = {
     "log prior of a model": (lambda: candidate(log_prior=None), "log_prior is a NoneType"),
     "law of a walk": (lambda: gr.kernels.Autoregressive(3.0), "NormalPseudoprior"),
     "kernel of a run": (
-        lambda: gr.run(gr.Metropolis, gr.kernels.Position(Y), 3, seeded()),
+        lambda: gr.run(gr.Metropolis, gr.kernels.Position(Y), steps=3, rng=seeded()),
         "give a kernel",
     ),
     "state of a run": (
-        lambda: gr.run(metropolis(), np.zeros(2), 3, seeded()),
+        lambda: gr.run(metropolis(), np.zeros(2), steps=3, rng=seeded()),
         r"gumbelrace.kernels.Position\(x\)",
     ),
 }
@@ -109,7 +109,11 @@ def test_wrong_part_is_named(case):
         (metropolis(), np.zeros(1), "Position"),
         (metropolis(), gr.kernels.Labels(np.zeros(1, int)), "Position"),
         (gr.Slice(likelihood, 0.1), np.zeros(1), "Position"),
-        (gr.Langevin(likelihood, lambda i, x: x, 50, 5), gr.kernels.Position(np.zeros(1)), "LangevinState"),
+        (
+            gr.Langevin(likelihood, lambda i, x: x, size=50, batch=5),
+            gr.kernels.Position(np.zeros(1)),
+            "LangevinState",
+        ),
         (gr.Gibbs(conditional, 2), np.zeros(2, int), "Labels"),
         (gr.GraphGibbs(RING, 2, gr.models.Potts()), np.zeros(4, int), "Labels"),
         (gr.CarlinChib([candidate()], likelihood), gr.kernels.Position(np.zeros(1)), "ModelChoice"),
@@ -133,7 +137,7 @@ def test_log_prior_must_give_one_number(given):
 
 @pytest.mark.parametrize("given", [likelihood, gr.likelihood(FACTOR, (Y,), 50)], ids=["plain", "compiled"])
 def test_log_prior_that_reads_beyond_the_point_is_refused(given):
-    kernel = gr.Metropolis(given, gr.kernels.RandomWalk(0.1), OF_TWO_NUMBERS)
+    kernel = gr.Metropolis(given, gr.kernels.RandomWalk(0.1), log_prior=OF_TWO_NUMBERS)
     with pytest.raises(ShapeMismatch, match=r"log_prior reads beyond x, of shape \(1,\): the index"):
         kernel.step(seeded(), gr.kernels.Position(np.zeros(1)))
 
@@ -175,14 +179,18 @@ def test_array_of_a_conditional_is_taken_as_a_table():
 
 def test_starts_are_in_double_precision():
     """Langevin's and those over models, also where they run; labels keep their dtype."""
-    langevin = gr.Langevin(likelihood, lambda i, x: 0.0 * x, 50, 5, warmup=5)
+    langevin = gr.Langevin(likelihood, lambda i, x: 0.0 * x, size=50, batch=5, adapt_for=5)
     trace = gr.run(
-        langevin, gr.kernels.LangevinState(np.zeros(1, np.int32), -1, 0), 10, seeded(), progress=False
+        langevin,
+        gr.kernels.LangevinState(np.zeros(1, np.int32), -1, 0),
+        steps=10,
+        rng=seeded(),
+        progress=False,
     )
     assert {trace[name].dtype for name in ("position", "log_step", "average")} == {np.dtype(np.float64)}
     choice = gr.CarlinChib([candidate()], likelihood, adapt_for=3)
     start = gr.kernels.ModelChoice(0, (np.zeros(1, np.float32),), np.zeros(1, np.int64))
-    trace = gr.run(choice, start, 5, seeded(), progress=False)
+    trace = gr.run(choice, start, steps=5, rng=seeded(), progress=False)
     assert trace["parameters.0"].dtype == trace["log_weights"].dtype == np.float64
     labels = gr.kernels.Labels(np.zeros(2, np.int8))
     assert gr.Gibbs(conditional, 2).started(labels) is labels

@@ -82,7 +82,7 @@ def test_the_state_it_starts_from_stays_as_it_is(problem):
 
 
 def test_exact_steps_read_everything_once_for_each_arm(problem):
-    block = problem.kernel().steps(generator(8), problem.kernel().start(generator(8)), 3)
+    block = problem.kernel().steps(generator(8), problem.kernel().start(rng=generator(8)), 3)
     np.testing.assert_array_equal(block.info.evaluations, 200 * (2 + 3))
     np.testing.assert_array_equal(block.info.rewards, 200 * (2 + 3))
 
@@ -120,7 +120,7 @@ def test_a_proposal_beyond_the_guard_is_decided_exactly():
     first = replace(kernel.models[0], kernel=replace(kernel.models[0].kernel, proposal=Leap()))
     for guard, exact in ((kernel.guard, True), (None, False)):
         alone = replace(kernel, models=[first], guard=guard)
-        start = alone.start(generator(10))._replace(parameters=(problem.means[0],))
+        start = alone.start(rng=generator(10))._replace(parameters=(problem.means[0],))
         _, info = alone.step(generator(10), start)
         assert (info.evaluations == 2 * 5000) == exact
 

@@ -68,7 +68,7 @@ def copies(weights: Floats, count: int) -> scipy.sparse.csr_array:
 
 
 def advanced(kernel: gr.GraphGibbs, sweeps: int, rng: np.random.Generator, state=None) -> gr.kernels.Labels:
-    state = kernel.start(rng) if state is None else state
+    state = kernel.start(rng=rng) if state is None else state
     for _ in range(sweeps):
         state, _ = kernel.step(rng, state)
     return state
@@ -168,7 +168,7 @@ def test_isolated_variables_follow_their_unary_factors() -> None:
         kernel = gr.GraphGibbs(
             scipy.sparse.csr_array((20_000, 20_000)), 4, gr.models.Potts(), unary=np.log(p)
         )
-    state, info = kernel.step(np.random.default_rng(9), kernel.start(np.random.default_rng(9)))
+    state, info = kernel.step(np.random.default_rng(9), kernel.start(rng=np.random.default_rng(9)))
     observed = np.bincount(state.labels, minlength=4)
     assert observed[1] == 0
     assert stats.chisquare(observed[p > 0], p[p > 0] * 20_000).pvalue > ALARM
@@ -285,16 +285,18 @@ def test_audit_keeps_the_promise(method, weights: str) -> None:
 def test_audit_of_exact_finds_nothing() -> None:
     kernel = gr.GraphGibbs(curie_weiss(300, 2.0), 4, gr.models.Potts(), method=gr.Exact())
     rng = np.random.default_rng(19)
-    assert kernel.audit(rng, kernel.start(rng))[:2] == (0, 300)
+    assert kernel.audit(rng, kernel.start(rng=rng))[:2] == (0, 300)
 
 
 def test_audit_counts_errors() -> None:
     """A race that promises next to nothing errs, and the audit says so; also beside what labels share."""
     plain, large = (
-        gr.GraphGibbs(curie_weiss(2000, 2.0), 3, gr.models.Potts(), np.full(3, shared), gr.Betting(0.9))
+        gr.GraphGibbs(
+            curie_weiss(2000, 2.0), 3, gr.models.Potts(), unary=np.full(3, shared), method=gr.Betting(0.9)
+        )
         for shared in (0.0, 1e10)
     )
-    state = plain.start(np.random.default_rng(21))
+    state = plain.start(rng=np.random.default_rng(21))
     wrong = plain.audit(np.random.default_rng(22), state).errors
     assert wrong > 10
     # The noise itself is rounded there.
@@ -303,7 +305,7 @@ def test_audit_counts_errors() -> None:
 
 def test_audit_does_not_change_the_draws() -> None:
     kernel = gr.GraphGibbs(curie_weiss(300, 2.0), 4, gr.models.Potts(), method=gr.Exact())
-    state = kernel.start(np.random.default_rng(22))
+    state = kernel.start(rng=np.random.default_rng(22))
     plain, _ = kernel._sweep(np.random.default_rng(23), state)
     audited, _ = kernel._sweep(np.random.default_rng(23), state, np.random.default_rng(24))
     assert np.array_equal(plain, audited)
@@ -335,7 +337,7 @@ def test_threads_share_a_kernel() -> None:
 
 def test_a_step_changes_no_state() -> None:
     kernel = gr.GraphGibbs(curie_weiss(50, 0.1), 4, gr.models.Potts())
-    state = kernel.start(np.random.default_rng(26))
+    state = kernel.start(rng=np.random.default_rng(26))
     before = state.labels.copy()
     after, info = kernel.step(np.random.default_rng(27), state)
     assert np.array_equal(state.labels, before)
@@ -469,7 +471,7 @@ def test_a_bad_factor_of_the_head_is_named_though_there_is_a_tail() -> None:
     kernel = gr.GraphGibbs(weights, 2, factor)
     assert 0 < kernel._layout.heads[0] < 399
     with pytest.raises(errors.InvalidReward, match="of variable 0 and its neighbour 7"):
-        kernel.step(np.random.default_rng(1), kernel.start(np.random.default_rng(1)))
+        kernel.step(np.random.default_rng(1), kernel.start(rng=np.random.default_rng(1)))
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -498,7 +500,7 @@ def test_tails_of_many_sizes_have_rules() -> None:
     for size in tails[tails > 0].tolist():
         fitting = rules.sizes[np.searchsorted(rules.sizes, size)]
         assert size <= fitting <= 1.13 * size
-    wrong, _ = np.sum([kernel.audit(rng, kernel.start(rng))[:2] for _ in range(5)], axis=0)
+    wrong, _ = np.sum([kernel.audit(rng, kernel.start(rng=rng))[:2] for _ in range(5)], axis=0)
     assert clopper_pearson(int(wrong), 5 * n, 1 - 2 * ALARM)[0] <= 0.05
 
 
@@ -507,7 +509,7 @@ def test_where_heads_decide_the_chain_is_that_of_exact_gibbs(method: gr.Method) 
     """On the 20 x 20 lattice nothing is left to chance but the noise, which is the same."""
     raced = gr.GraphGibbs(gaussian_lattice(20, 4.6, 1.5), 10, gr.models.Potts(), method=method)
     exact, rng = raced.with_method(gr.Exact()), np.random.default_rng
-    ours = theirs = raced.start(rng(0))
+    ours = theirs = raced.start(rng=rng(0))
     one, other = rng(1), rng(1)
     for _ in range(40):
         ours, info = raced.step(one, ours)

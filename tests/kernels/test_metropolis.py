@@ -19,7 +19,7 @@ WALK = gr.kernels.RandomWalk(0.3)
 def cauchy(size=200, cut=-0.1, method=None, **changes):
     """Give a kernel and its target: the location of Cauchy data, cut off near its middle."""
     model = Cauchy(size, seed=1, cut=cut)
-    kernel = gr.Metropolis(model.likelihood, WALK, model.log_prior, method or gr.Exact())
+    kernel = gr.Metropolis(model.likelihood, WALK, log_prior=model.log_prior, method=method or gr.Exact())
     return replace(kernel, **changes), model.target
 
 

@@ -50,7 +50,9 @@ def test_one_sided_steps_are_noticed(monkeypatch):
 
 def test_skewed_target():
     model = Rate(6, seed=2)
-    kernel = gr.Slice(model.likelihood, 0.5, lambda x: 0.0 if x[0] > 0.0 else -np.inf, method=gr.Exact())
+    kernel = gr.Slice(
+        model.likelihood, 0.5, log_prior=lambda x: 0.0 if x[0] > 0.0 else -np.inf, method=gr.Exact()
+    )
     assert invariance(kernel, model.target, np.random.default_rng(1), 500, 2) > FALSE_ALARM
 
 

@@ -68,7 +68,9 @@ def errors_on_reshuffled_ties(method, population, sums, trials, rng):
 def errors_on_gumbel_draws(method, populations, trials, rng, reshuffle_every=None):
     """Count the draws that differ from exact ones with the same Gumbel variables."""
     return sum(
-        gr.audit(one, method, trials // len(populations), rng=rng, reshuffle_every=reshuffle_every).errors
+        gr.audit(
+            one, method, draws=trials // len(populations), rng=rng, reshuffle_every=reshuffle_every
+        ).errors
         for one in populations
     )
 

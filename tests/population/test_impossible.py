@@ -47,7 +47,7 @@ CHEAP = gr.compiled(log_factor, (0.1 * REWARDS,), SIZE, 2)
 
 
 def impossible_draws(population, method=RACE, count=500):
-    draws = gr.sample(population, np.log([0.2, 0.8]), count, method, rng=seeded(2), check=False)
+    draws = gr.sample(population, np.log([0.2, 0.8]), count, method=method, rng=seeded(2), check=False)
     return int(np.sum(draws.arms == 1))
 
 
@@ -139,7 +139,7 @@ def test_metropolis_never_goes_where_a_declared_row_forbids():
     kernel = gr.Metropolis(
         gr.likelihood(support, (data,), 5000, impossible=[4999]), gr.kernels.RandomWalk(0.1)
     )
-    trace = gr.run(kernel, gr.kernels.Position(np.array([1.2])), 300, seeded(5), progress=False)
+    trace = gr.run(kernel, gr.kernels.Position(np.array([1.2])), steps=300, rng=seeded(5), progress=False)
     assert trace["position"].min() >= 1.0
 
 
@@ -160,7 +160,7 @@ def test_the_bounds_of_a_graph_declare():
     same = {}
     for name, potential in (("declared", gr.models.Pairwise(forbidding, bounds)), ("bare", forbidding)):
         kernel = gr.GraphGibbs(weights, 2, potential, method=gr.Race(delta=0.001))
-        labels = gr.run(kernel, start, 200, seeded(6), progress=False, check=0)["labels"]
+        labels = gr.run(kernel, start, steps=200, rng=seeded(6), progress=False, check=0)["labels"]
         same[name] = int(np.sum(labels[..., 0] == labels[..., 1]))
     assert same["declared"] == 0 < same["bare"]
 
@@ -171,7 +171,9 @@ def test_gibbs_draws_nothing_that_a_declared_row_forbids():
     for name, options in (("declared", {"impossible": HIDDEN}), ("undeclared", {})):
         population = compiled(**options)
         kernel = gr.Gibbs(lambda labels, i, p=population: (p, np.log([0.2, 0.8])), 1, method=RACE)
-        trace = gr.run(kernel, gr.kernels.Labels(np.zeros(1, int)), 200, seeded(7), progress=False, check=0)
+        trace = gr.run(
+            kernel, gr.kernels.Labels(np.zeros(1, int)), steps=200, rng=seeded(7), progress=False, check=0
+        )
         seen[name] = int(trace["labels"].sum())
     assert seen["declared"] == 0 < seen["undeclared"]
 
@@ -205,7 +207,7 @@ def test_rows_must_be_rows(make, options, words):
 
 def test_a_sample_shows_that_something_impossible_was_drawn():
     with pytest.warns(PromiseBroken, match="draws of probability zero"):
-        draws = gr.sample(compiled(), np.log([0.2, 0.8]), 2000, RACE, rng=seeded(2))
+        draws = gr.sample(compiled(), np.log([0.2, 0.8]), 2000, method=RACE, rng=seeded(2))
     assert draws.checked.impossible == np.sum(draws.arms == 1) > 100
     assert draws.checked.broken
 
@@ -213,10 +215,10 @@ def test_a_sample_shows_that_something_impossible_was_drawn():
 def test_draws_that_read_as_much_as_a_scan_are_checked():
     """Negative control: fewer draws, which have read less, are not."""
     with pytest.warns(PromiseBroken, match="draws of probability zero"):
-        draws = gr.sample(CHEAP, np.log([0.2, 0.8]), 1000, RACE, rng=seeded(2))
+        draws = gr.sample(CHEAP, np.log([0.2, 0.8]), 1000, method=RACE, rng=seeded(2))
     assert 1.0 < 1000 * draws.fraction < 10.0
     assert draws.checked.impossible > 0
-    fewer = gr.sample(CHEAP, np.log([0.2, 0.8]), 20, RACE, rng=seeded(2))
+    fewer = gr.sample(CHEAP, np.log([0.2, 0.8]), 20, method=RACE, rng=seeded(2))
     assert 20 * fewer.fraction < 1.0
     assert fewer.checked is None
 

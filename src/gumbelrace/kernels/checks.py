@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.methods.base import checked_method
+from gumbelrace.methods.default import chosen_method
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.pairs import Pairs
 from gumbelrace.population.trial import Call, check_result, try_out
@@ -15,11 +15,15 @@ from gumbelrace.population.trial import Call, check_result, try_out
 PRIOR = "log_prior(x)"
 
 
-def check_target(likelihood: Any, log_prior: Any, method: Any) -> None:
+def set_method(kernel: Any, delta: float | None) -> None:
+    """Give a frozen kernel the method that it was asked for, by `delta` or `method`."""
+    object.__setattr__(kernel, "method", chosen_method(delta, kernel.method))
+
+
+def check_target(likelihood: Any, log_prior: Any) -> None:
     """Check what all kernels on continuous parameters have."""
     check_function(likelihood, "likelihood", "likelihood(points), for example gumbelrace.likelihood(...)")
     check_log_prior(log_prior)
-    checked_method(method)
 
 
 def check_log_prior(log_prior: Any) -> None:

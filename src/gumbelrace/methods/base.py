@@ -1,17 +1,18 @@
 """What all methods share: one signature, one outcome, one promise."""
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gumbelrace.core.jit import bits_of, check_generator
+from gumbelrace.core.jit import Rng, as_generator, bits_of, check_generator
 from gumbelrace.errors import InvalidArgument, NoPossibleArm, ShapeMismatch, UnknownRange
 from gumbelrace.methods import engine, separate
 from gumbelrace.methods.field import QUESTION, Field
@@ -30,7 +31,7 @@ NEEDED = {Question.WINNER: "the best arm", Question.DRAW: "a draw", Question.ACC
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a method found, and what it took.
+    """What a method found, what it took, and what it promised.
 
     Attributes
     ----------
@@ -45,6 +46,12 @@ class Outcome:
     tied : bool
         Whether another arm has the same sum, up to rounding. Seen only if `exhausted`, or if all rewards
         of an arm are known to be the same.
+    fraction : float
+        Share of all rewards that was read; NaN in the midst of a step, where nobody asks.
+    promise : Promise or None
+        How likely an error was; None in the midst of a step.
+    name : str or None
+        The name of the arm, where arms have names.
     """
 
     arm: int
@@ -52,11 +59,25 @@ class Outcome:
     looks: int
     exhausted: bool
     tied: bool = False
+    fraction: float = field(default=math.nan, compare=False)
+    promise: "Promise | None" = field(default=None, compare=False)
+    name: str | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
-        """Show the fields; whether there is a tie only if there is one."""
-        shown = [f"{name}={value!r}" for name, value in vars(self).items() if name != "tied" or value]
-        return f"Outcome({', '.join(shown)})"
+        """Show what there is; whether there is a tie only if there is one."""
+        shown: dict[str, Any] = {"arm": self.arm if self.name is None else f"{self.arm} {self.name!r}"}
+        shown |= {name: getattr(self, name) for name in ("evaluations", "looks", "exhausted")}
+        shown |= {"tied": True} if self.tied else {}
+        shown |= (
+            {} if self.promise is None else {"fraction": f"{self.fraction:.3g}", "promise": self.promise}
+        )
+        return f"Outcome({', '.join(f'{name}={value}' for name, value in shown.items())})"
+
+    def of(self, population: Population, promise: "Promise") -> "Outcome":
+        """Return the same with what follows from where it was found."""
+        fraction = self.evaluations / max(population.rewards, 1)
+        name = population.names[self.arm] if population.names else None
+        return replace(self, fraction=fraction, promise=promise, name=name)
 
 
 @dataclass(frozen=True)
@@ -73,6 +94,10 @@ class Promise:
 
     delta: float
     assumption: str | None = None
+
+    def __str__(self) -> str:
+        """Give δ, and whether it is proved."""
+        return f"{self.delta:g} {'proved' if self.proved else 'assumed'}"
 
     def under(self, assumption: str | None) -> "Promise":
         """Return the same promise that rests on one assumption more."""
@@ -136,7 +161,7 @@ class Method(ABC):
             )
 
     def best(
-        self, population: Population | ArrayLike, offset: ArrayLike | None, rng: np.random.Generator
+        self, population: Population | ArrayLike, offset: ArrayLike | None = None, rng: Rng = None
     ) -> Outcome:
         """Find the best arm.
 
@@ -144,12 +169,14 @@ class Method(ABC):
         ----------
         population : Population, or array_like of shape (N, D)
             The rewards; an array is taken as a `table`.
-        offset : array_like of shape (D,), or None
+        offset : array_like of shape (D,), optional
             Added to each arm's sum of rewards; -inf rules an arm out.
-        rng : numpy.random.Generator
-            Chooses the rows.
+        rng : numpy.random.Generator, int, or None
+            Chooses the rows: a generator, a seed, or None for no seed.
         """
-        return self.answer(Asked(), as_population(population), offset, rng)
+        rewards = as_population(population)
+        found = self.answer(Asked(), rewards, offset, as_generator(rng))
+        return found.of(rewards, self.promised(rewards))
 
     def answer(
         self,

@@ -144,6 +144,8 @@ class Population(ABC):
     undeclared = "it missed a -inf: name the rows that can be one (impossible=), which are then always read"
     #: What of the arms' sums is known without a race: a control variate's sums.
     known: Known | None = None
+    #: The names of the arms, if they have names.
+    names: tuple[str, ...] | None = None
 
     def __init__(self, sizes: NDArray[np.int64]) -> None:
         self.arms, self.sizes = len(sizes), sizes

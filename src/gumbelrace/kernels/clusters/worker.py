@@ -26,6 +26,7 @@ from gumbelrace.kernels.tally import VISITED, new_tally
 from gumbelrace.methods.base import Method, parts
 from gumbelrace.methods.betting import Betting
 from gumbelrace.methods.betting_separate import FIRST_LOOK, OwnWagers
+from gumbelrace.methods.default import Default, single_method
 from gumbelrace.methods.exact import Exact, Scan
 from gumbelrace.methods.race import Race
 from gumbelrace.methods.race_separate import looks_of_any_size
@@ -73,9 +74,9 @@ def checked_keep(keep: Keep | str | None, method: Method | None, size: int) -> K
 def checked_method(method: Method | None, pairs: Pairs, keep: Keep) -> Method:
     """Return a method that fits, or the default one."""
     if method is None:
-        if keep == Keep.SUMS:
-            return Exact()
-        return Race() if pairs.reward_range is None else Betting()
+        method = Exact() if keep == Keep.SUMS else single_method(None, None)
+    if isinstance(method, Default):
+        method = method.where(pairs.reward_range is not None)
     if not isinstance(method, Exact | Betting | Race):
         raise InvalidArgument(f"the method is {method!r}; give Betting(), Race() or Exact()")
     if keep == Keep.SUMS and not isinstance(method, Exact):
