@@ -71,7 +71,7 @@ def audit(
     rng, rewards, method = as_generator(rng), as_population(population), single_method(delta, method)
     level, count = checked_confidence(confidence), checked_count(draws, "draws")
     rewards.draw_order(rng)
-    prior, exact = checked_prior(log_prior, rewards.arms), compared(rewards)
+    prior, exact = checked_prior(log_prior, rewards), compared(rewards)
     errors, ruled_out, evaluations = 0, 0, rewards.read_before
     for shuffled, part in batches(rewards, count, reshuffle_every, rng):
         offsets = np.tile(prior, (part, 1))

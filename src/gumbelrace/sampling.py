@@ -14,7 +14,7 @@ from gumbelrace.methods.default import single_method
 from gumbelrace.methods.exact import compared
 from gumbelrace.methods.questions import Question
 from gumbelrace.methods.results import Results
-from gumbelrace.population.arrays import floats
+from gumbelrace.population.arrays import by_name, floats
 from gumbelrace.population.base import Floats, Population, checked_count
 from gumbelrace.population.given import as_population
 from gumbelrace.verdict import Audit, judged
@@ -144,7 +144,8 @@ def sample(
     population : Population, or array_like of shape (N, D)
         The log factors; an array is taken as a `table`.
     log_prior : array_like of shape (D,), optional
-        log f0, up to a constant; -inf rules a state out. Default: all equal.
+        log f0, up to a constant; -inf rules a state out. Default: all equal. Where arms have names, a
+        dict or a series of pandas by these names will do.
     size : int
         Number of draws.
     delta : float, optional
@@ -186,7 +187,7 @@ def sample(
     """
     rng, rewards = as_generator(rng), as_population(population)
     method = single_method(delta, method)
-    prior = checked_prior(log_prior, rewards.arms)
+    prior = checked_prior(log_prior, rewards)
     count = checked_count(size, "size", least=0)
     found, noisy, ordered = [], Kept(rewards.arms), rewards
     for ordered, part in batches(rewards, count, reshuffle_every, rng):
@@ -256,11 +257,12 @@ def _checked(
     return checked
 
 
-def checked_prior(log_prior: ArrayLike | None, arms: int) -> Floats:
+def checked_prior(log_prior: ArrayLike | None, population: Population) -> Floats:
     """Return log f0 as an array, or say what is wrong with it."""
+    arms = population.arms
     if log_prior is None:
         return np.zeros(arms)
-    prior = floats(log_prior, "log_prior")
+    prior = floats(by_name(log_prior, population.names, "log_prior"), "log_prior")
     if prior.shape != (arms,):
         raise ShapeMismatch(f"log_prior has shape {prior.shape}; it must be ({arms},)")
     if np.isnan(prior).any() or np.isposinf(prior).any():

@@ -123,7 +123,7 @@ class Gibbs(Kernel[Labels]):
         given.setflags(write=False)
         population, log_prior = checked_conditional(self.conditional(given, variable), variable)
         check_room(labels, population.arms)
-        prior = checked_prior(log_prior, population.arms)
+        prior = checked_prior(log_prior, population)
         return decisions.draw(population, prior, temperature)
 
 

@@ -18,7 +18,7 @@ from gumbelrace.methods import engine, separate
 from gumbelrace.methods.field import QUESTION, Field
 from gumbelrace.methods.questions import Question, put_noise
 from gumbelrace.methods.results import Results, new_results, part_of
-from gumbelrace.population.arrays import floats
+from gumbelrace.population.arrays import by_name, floats
 from gumbelrace.population.base import CODE, FINE, Floats, Population, SharedPopulation
 from gumbelrace.population.given import as_population
 
@@ -175,6 +175,7 @@ class Method(ABC):
             Chooses the rows: a generator, a seed, or None for no seed.
         """
         rewards = as_population(population)
+        offset = by_name(offset, rewards.names, "offset")
         found = self.answer(Asked(), rewards, offset, as_generator(rng))
         return found.of(rewards, self.promised(rewards))
 

@@ -44,8 +44,8 @@ def compiled(
         ``log_factor(n, arm, *data) -> float``, decorated with ``@numba.njit``. Integers of 2^53 and more
         that it gives are rounded: return floats.
     data : tuple
-        NumPy arrays and numbers that `log_factor` takes. Arrays are not copied: a change in one is
-        seen by the next draw.
+        Arrays (or array-likes) and numbers that `log_factor` takes. NumPy arrays are not copied: a change
+        in one is seen by the next draw.
     size, arms : int
         Number of rows N and of arms D. That the data suffice is checked once, at the last row and arm:
         compiled code checks no index.
