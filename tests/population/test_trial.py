@@ -210,7 +210,9 @@ def test_likelihoods_pairs_terms_and_control_variates_are_checked_too():
 def test_data_that_numba_cannot_read_are_refused():
     with pytest.raises(InvalidArgument, match=r"dtype >f8.*astype"):
         gr.compiled(plain, (Y.astype(">f8"),), 100, 2)
-    for item in ((Y, 1.0), [Y, Y[:3]], "text"):
+    with pytest.raises(ShapeMismatch, match=r"data\[0\] is ragged"):
+        gr.compiled(plain, ([Y, Y[:3]],), 100, 2)
+    for item in ((Y, 1.0), "text"):
         with pytest.raises(InvalidArgument, match=rf"data\[0\] is a {type(item).__name__}"):
             gr.compiled(plain, (item,), 100, 2)
 
