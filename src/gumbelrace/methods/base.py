@@ -30,57 +30,6 @@ NEEDED = {Question.WINNER: "the best arm", Question.DRAW: "a draw", Question.ACC
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What a method found, what it took, and what it promised.
-
-    Attributes
-    ----------
-    arm : int
-        The arm found best.
-    evaluations : int
-        Rewards read.
-    looks : int
-        How often arms were compared before a decision (an exact scan looks 0 times).
-    exhausted : bool
-        Whether every reward of the arms still in the race was read: then the answer is exact among them.
-    tied : bool
-        Whether another arm has the same sum, up to rounding. Seen only if `exhausted`, or if all rewards
-        of an arm are known to be the same.
-    fraction : float
-        Share of all rewards that was read; NaN in the midst of a step, where nobody asks.
-    promise : Promise or None
-        How likely an error was; None in the midst of a step.
-    name : str or None
-        The name of the arm, where arms have names.
-    """
-
-    arm: int
-    evaluations: int
-    looks: int
-    exhausted: bool
-    tied: bool = False
-    fraction: float = field(default=math.nan, compare=False)
-    promise: "Promise | None" = field(default=None, compare=False)
-    name: str | None = field(default=None, compare=False)
-
-    def __repr__(self) -> str:
-        """Show what there is; whether there is a tie only if there is one."""
-        shown: dict[str, Any] = {"arm": self.arm if self.name is None else f"{self.arm} {self.name!r}"}
-        shown |= {name: getattr(self, name) for name in ("evaluations", "looks", "exhausted")}
-        shown |= {"tied": True} if self.tied else {}
-        shown |= (
-            {} if self.promise is None else {"fraction": f"{self.fraction:.3g}", "promise": self.promise}
-        )
-        return f"Outcome({', '.join(f'{name}={value}' for name, value in shown.items())})"
-
-    def of(self, population: Population, promise: "Promise") -> "Outcome":
-        """Return the same with what follows from where it was found."""
-        fraction = self.evaluations / max(population.rewards, 1)
-        name = population.names[self.arm] if population.names else None
-        return replace(self, fraction=fraction, promise=promise, name=name)
-
-
-@dataclass(frozen=True)
 class Promise:
     """How wrong a method may be: its error is at most `delta`, for sure or under an assumption.
 
@@ -111,6 +60,56 @@ class Promise:
     def on(self, population: Population) -> "Promise":
         """Give what is promised about draws from a population, which may rest on more."""
         return self.under(population.assumption)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method found, what it took, and what it promised.
+
+    Attributes
+    ----------
+    arm : int
+        The arm found best.
+    evaluations : int
+        Rewards read.
+    looks : int
+        How often arms were compared before a decision (an exact scan looks 0 times).
+    exhausted : bool
+        Whether every reward of the arms still in the race was read: then the answer is exact among them.
+    tied : bool
+        Whether another arm has the same sum, up to rounding. Seen only if `exhausted`, or if all rewards
+        of an arm are known to be the same.
+    fraction : float
+        Share of all rewards that was read; NaN in the midst of a step.
+    promise : Promise
+        How likely an error was; in the midst of a step, where nobody asks, nothing is promised.
+    name : str or None
+        The name of the arm, where arms have names.
+    """
+
+    arm: int
+    evaluations: int
+    looks: int
+    exhausted: bool
+    tied: bool = False
+    fraction: float = field(default=math.nan, compare=False)
+    promise: Promise = field(default=Promise(1.0), compare=False)
+    name: str | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        """Show what there is; whether there is a tie only if there is one."""
+        shown: dict[str, Any] = {"arm": self.arm if self.name is None else f"{self.arm} {self.name!r}"}
+        shown |= {name: getattr(self, name) for name in ("evaluations", "looks", "exhausted")}
+        shown |= {"tied": True} if self.tied else {}
+        if not math.isnan(self.fraction):
+            shown |= {"fraction": f"{self.fraction:.3g}", "promise": self.promise}
+        return f"Outcome({', '.join(f'{name}={value}' for name, value in shown.items())})"
+
+    def of(self, population: Population, promise: Promise) -> "Outcome":
+        """Return the same with what follows from where it was found."""
+        fraction = self.evaluations / max(population.rewards, 1)
+        name = population.names[self.arm] if population.names else None
+        return replace(self, fraction=fraction, promise=promise, name=name)
 
 
 def weakest(promises: Sequence[Promise]) -> Promise:

@@ -280,7 +280,7 @@ class Race(Method):
     >>> rng = np.random.default_rng(0)
     >>> population = gr.table(rng.normal(size=(100_000, 4)) + [0.0, 0.2, 0.0, 0.1])
     >>> gr.Race(gr.methods.Normal(), delta=0.01).best(population, None, rng)
-    Outcome(arm=1, evaluations=8800, looks=7, exhausted=False)
+    Outcome(arm=1, evaluations=8800, looks=7, exhausted=False, fraction=0.022, promise=0.01 assumed)
     """
 
     bound: Bound = field_of(default_factory=Normal)

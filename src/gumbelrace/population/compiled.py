@@ -66,7 +66,7 @@ def compiled(
     >>> rng = np.random.default_rng(0)
     >>> y, centers = rng.normal(0.3, 1.0, 50_000), np.array([0.0, 0.29, 0.6])
     >>> population = gr.compiled(log_factor, (y, centers), size=len(y), arms=3)
-    >>> int(gr.sample(population, rng=rng).arms)
+    >>> gr.sample(population, rng=rng).arm
     1
     """
     checked_dispatcher(log_factor, "log_factor")
