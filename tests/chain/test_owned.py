@@ -174,8 +174,9 @@ UNSEEN = {
 @pytest.mark.parametrize("what", UNSEEN)
 def test_what_cannot_be_seen_is_named_once(what, tmp_path):
     def run(tag):
-        arguments = Holder([1.0, UNSEEN[what]()]), Point(0.0), 2, seeded()
-        gr.run(*arguments, checkpoint=tmp_path / str(tag), progress=False, tag=tag)
+        kernel = Holder([1.0, UNSEEN[what]()])
+        options = {"checkpoint": tmp_path / str(tag), "progress": False, "tag": tag}
+        gr.run(kernel, Point(0.0), steps=2, rng=0, **options)
 
     with pytest.warns(UnseenData, match=rf"held\[1\].*\({what}\).*tag=") as caught:
         run(None)

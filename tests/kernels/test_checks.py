@@ -91,7 +91,7 @@ MADE = {
     ),
     "state of a run": (
         lambda: gr.run(metropolis(), np.zeros(2), steps=3, rng=seeded()),
-        r"gumbelrace.kernels.Position\(x\)",
+        r"give kernel.start",
     ),
 }
 
@@ -120,7 +120,7 @@ def test_wrong_part_is_named(case):
     ],
 )
 def test_wrong_state_is_named(kernel, state, kind):
-    with pytest.raises(InvalidArgument, match=f"write gumbelrace.{kind}"):
+    with pytest.raises(InvalidArgument, match=f"give a {kind}, as kernel.start"):
         kernel.step(seeded(), state)
 
 

@@ -99,7 +99,7 @@ def test_adaptation_reaches_the_target_acceptance(start, goal):
 
     The mean of 600 correlated decisions has a standard error near 0.025; the step size is off by a little.
     """
-    kernel, _ = cauchy(cut=-np.inf, batch=100, warmup=600, target_acceptance=goal)
+    kernel, _ = cauchy(cut=-np.inf, batch=100, adapt_for=600, target_acceptance=goal)
     visited = chain(kernel, START._replace(log_step=np.log(start)), 1200, seed=3)
     acceptance = np.mean([info.acceptance for _, info in visited[600:]])
     assert abs(acceptance - goal) < 0.1
@@ -107,7 +107,7 @@ def test_adaptation_reaches_the_target_acceptance(start, goal):
     assert len({state.log_step for state, _ in visited[:600]}) == 600
 
 
-def test_without_warmup_the_step_is_fixed():
+def test_without_adaptation_the_step_is_fixed():
     kernel, _ = cauchy()
     states = [state for state, _ in chain(kernel, START._replace(log_step=-1.0), 5, seed=4)]
     assert [state.log_step for state in states] == [-1.0] * 5
@@ -130,7 +130,7 @@ def test_impossible_proposal_is_rejected_without_a_second_gradient():
 
 
 def test_equal_seeds_give_equal_chains_and_no_state_changes():
-    kernel, _ = cauchy(method=gr.Betting(), warmup=5)
+    kernel, _ = cauchy(method=gr.Betting(), adapt_for=5)
     start = gr.kernels.LangevinState(np.zeros(1))
     start.position.setflags(write=False)
     first, second = (chain(kernel, start, 10, seed=7) for _ in range(2))
@@ -148,7 +148,7 @@ def test_audit_checks_the_decision():
     [
         ({"batch": 151}, InvalidArgument, "only 150 rows"),
         ({"batch": 0}, InvalidArgument, "batch"),
-        ({"warmup": -1}, InvalidArgument, "warmup"),
+        ({"adapt_for": -1}, InvalidArgument, "adapt_for"),
         ({"target_acceptance": 1.0}, InvalidArgument, "target_acceptance"),
         ({"gradient": lambda index, x: np.zeros(2)}, FactorFailed, "must hold 1 finite"),
         ({"prior_gradient": lambda x: x * np.nan}, FactorFailed, "must hold 1 finite"),

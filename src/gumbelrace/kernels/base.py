@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.auditing import Audited
-from gumbelrace.core.jit import Rng, as_generator
+from gumbelrace.core.jit import Rng, as_generator, check_generator
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.base import Method, Promise
 from gumbelrace.methods.exact import Exact
@@ -156,7 +156,7 @@ class Kernel(ABC, Generic[State]):
     def audit(self, rng: np.random.Generator, state: State) -> Checked[State]:
         """Make one step, checking every decision; after an error, make it again without."""
         method = method_of(self)
-        noise, rows = (int(seed) for seed in rng.integers(2**63, size=2))
+        noise, rows = (int(seed) for seed in check_generator(rng).integers(2**63, size=2))
         audited = Audited(method, np.random.default_rng(rows))
         raced, _ = self.with_method(audited).step(np.random.default_rng(noise), state)
         exact = raced

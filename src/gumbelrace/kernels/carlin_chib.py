@@ -302,7 +302,7 @@ class CarlinChib(Kernel[ModelChoice]):
     ) -> tuple[Checked[ModelChoice], Audited, Audited]:
         """Make one step; also give the checks of the current model's kernel, and of the model's draw."""
         self._check(state)
-        noise, rows = (int(seed) for seed in rng.integers(2**63, size=2))
+        noise, rows = (int(seed) for seed in check_generator(rng).integers(2**63, size=2))
         own = np.random.default_rng(rows)
         inner, outer = Audited(self.models[state.model].kernel.method, own), Audited(self.method, own)
         raced, _ = self._with_methods(inner, outer).step(np.random.default_rng(noise), state)

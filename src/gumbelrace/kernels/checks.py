@@ -80,8 +80,8 @@ def check_room(labels: NDArray[Any], states: int) -> None:
 def check_state(state: Any, kind: type[tuple[Any, ...]]) -> None:
     """Check that a state has the fields of a named tuple of this kind."""
     if not all(hasattr(state, name) for name in getattr(kind, "_fields", ())):
-        example = f"gumbelrace.kernels.{kind.__name__}(...)"
-        raise InvalidArgument(f"the state is a {type(state).__name__}; write {example}")
+        wanted = f"give a {kind.__name__}, as kernel.start(...) makes it"
+        raise InvalidArgument(f"the state is a {type(state).__name__}; {wanted}")
 
 
 def real_fields(state: Any, *names: str) -> Any:

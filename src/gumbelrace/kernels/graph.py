@@ -155,7 +155,7 @@ class GraphGibbs(Kernel[Labels]):
 
     def audit(self, rng: np.random.Generator, state: Labels) -> Checked[Labels]:
         """Make a sweep, deciding exactly as well; after an error, make it again without."""
-        noise, rows = (int(seed) for seed in rng.integers(2**63, size=2))
+        noise, rows = (int(seed) for seed in check_generator(rng).integers(2**63, size=2))
         of_rows = np.random.default_rng(rows)
         labels, tally = self._sweep(np.random.default_rng(noise), state, of_rows)
         raced = exact = Labels(labels, state.sweep + 1)

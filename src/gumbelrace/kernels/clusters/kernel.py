@@ -145,7 +145,7 @@ class ClusterGibbs(Kernel[Labels]):
         Rows and noise come from one generator: after the first choice the two sweeps differ by chance
         as well, which makes what is estimated from them noisier, and not wrong.
         """
-        noise = int(rng.integers(2**63))
+        noise = int(check_generator(rng).integers(2**63))
         labels, tally = self._sweep(np.random.default_rng(noise), state, audited=True)
         errors, decisions = int(tally[WRONG]), int(tally[VISITED])
         exact, _ = self.with_method(Exact()).step(np.random.default_rng(noise), state)
