@@ -55,7 +55,7 @@ def seconds_of_exact(fitted: Fitted, steps: int) -> float:
     return (thread_time() - started) / steps
 
 
-def seconds_of(kernel: gr.CarlinChib, state: gr.ModelChoice, steps: int, seed: int) -> float:
+def seconds_of(kernel: gr.CarlinChib, state: gr.kernels.ModelChoice, steps: int, seed: int) -> float:
     started = thread_time()
     kernel.steps(np.random.default_rng(seed), state, steps)
     return (thread_time() - started) / steps
@@ -65,7 +65,9 @@ def effective(trace: gr.Trace) -> float:
     return float(np.asarray(trace.ess(var_names=["model"])["model"])) / (trace.chains * trace.draws)
 
 
-def timed(fitted: Fitted, kernels: dict[str, gr.CarlinChib], state: gr.ModelChoice) -> dict[str, float]:
+def timed(
+    fitted: Fitted, kernels: dict[str, gr.CarlinChib], state: gr.kernels.ModelChoice
+) -> dict[str, float]:
     """Seconds a step, the samplers taking turns; the first turn compiles and is left out."""
     turns = []
     for turn in range(TURNS + 1):
@@ -125,9 +127,10 @@ def main() -> None:
     twin = fitted.kernel(gr.Exact())
     state = fitted.start(twin, rng)
     seconds = timed(fitted, kernels, state)
-    chains = {"exact": gr.run(twin, state, exact_steps, np.random.default_rng(1), CHAINS)}
+    chains = {"exact": gr.run(twin, state, steps=exact_steps, rng=np.random.default_rng(1), chains=CHAINS)}
     chains |= {
-        name: gr.run(k, state, steps, np.random.default_rng(1), CHAINS) for name, k in kernels.items()
+        name: gr.run(k, state, steps=steps, rng=np.random.default_rng(1), chains=CHAINS)
+        for name, k in kernels.items()
     }
     show(fitted, chains, seconds)
     for name in RACES:

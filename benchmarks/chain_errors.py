@@ -81,30 +81,34 @@ def continuous() -> dict[str, Case]:
         return np.array([x[index] @ (y[index] - 1.0 / (1.0 + np.exp(-x[index] * theta[0])))])
 
     def metropolis(delta: float) -> Any:
-        return gr.Metropolis(likelihood, gr.RandomWalk(2.4 * sd), flat_normal, method=gr.Race(delta=delta))
+        return gr.Metropolis(
+            likelihood, gr.kernels.RandomWalk(2.4 * sd), log_prior=flat_normal, method=gr.Race(delta=delta)
+        )
 
     def by_betting(delta: float) -> Any:
-        return gr.Metropolis(bounded, gr.RandomWalk(2.4 * sd), flat_normal, method=gr.Betting(delta=delta))
+        return gr.Metropolis(
+            bounded, gr.kernels.RandomWalk(2.4 * sd), log_prior=flat_normal, method=gr.Betting(delta=delta)
+        )
 
     def by_slices(delta: float) -> Any:
-        return gr.Slice(likelihood, 2.0 * sd, flat_normal, method=gr.Race(delta=delta))
+        return gr.Slice(likelihood, 2.0 * sd, log_prior=flat_normal, method=gr.Race(delta=delta))
 
     def langevin(delta: float) -> Any:
         return gr.Langevin(
             likelihood,
             gradient,
-            SIZE,
-            200,
-            sd,
-            flat_normal,
-            lambda t: -t / 100.0,
+            size=SIZE,
+            batch=200,
+            scale=sd,
+            log_prior=flat_normal,
+            prior_gradient=lambda t: -t / 100.0,
             method=gr.Race(delta=delta),
         )
 
     def position(states: Any) -> Any:
         return states.position[..., 0]
 
-    state, moving = gr.Position(mode), gr.LangevinState(mode, log_step=0.0)
+    state, moving = gr.kernels.Position(mode), gr.kernels.LangevinState(mode, log_step=0.0)
     return {
         "Metropolis": Case(metropolis, state, position, law, 600_000),
         "by Betting": Case(by_betting, state, position, law, 600_000),
@@ -140,9 +144,9 @@ def rare_rows() -> Case:
     likelihood = gr.likelihood(with_dummy, (dummy, y), size=size)
     return Case(
         lambda delta: gr.Metropolis(
-            likelihood, gr.RandomWalk(scale), wide_normal, method=gr.Race(delta=delta)
+            likelihood, gr.kernels.RandomWalk(scale), log_prior=wide_normal, method=gr.Race(delta=delta)
         ),
-        gr.Position(np.array([a[150], law.mean])),
+        gr.kernels.Position(np.array([a[150], law.mean])),
         lambda states: states.position[..., 1],
         law,
         10_000,
@@ -175,7 +179,7 @@ def gibbs() -> Case:
 
     return Case(
         lambda delta: gr.Gibbs(conditional, 2, method=gr.Race(delta=delta)),
-        gr.Labels(np.zeros(2, np.int64)),
+        gr.kernels.Labels(np.zeros(2, np.int64)),
         lambda states: (states.labels[..., 0] == 0).astype(float),
         Law(p, p * (1.0 - p)),
         20_000,
@@ -200,8 +204,8 @@ def graph() -> Case:
     p = np.exp(log_p - log_p.max())
     p /= p.sum()
     return Case(
-        lambda delta: gr.GraphGibbs(weights, 2, agreement, [0.0, field], method=gr.Race(delta=delta)),
-        gr.Labels(np.zeros(n, np.int32)),
+        lambda delta: gr.GraphGibbs(weights, 2, agreement, unary=[0.0, field], method=gr.Race(delta=delta)),
+        gr.kernels.Labels(np.zeros(n, np.int32)),
         lambda states: states.labels.sum(axis=-1).astype(float),
         Law(float(p @ k), float(p @ k**2 - (p @ k) ** 2)),
         15_000,
@@ -227,17 +231,19 @@ def carlin_chib() -> Case:
             return -0.5 * (x[0] / scale) ** 2 - math.log(scale * math.sqrt(2.0 * math.pi))
 
         variance = 1.0 / (SIZE + scale**-2)
-        law = gr.NormalPseudoprior([variance * y.sum()], [[variance]])
+        law = gr.kernels.NormalPseudoprior([variance * y.sum()], [[variance]])
         log_evidence.append(log_prior(np.zeros(1)) - law.log_density(np.zeros(1)))
-        walk = gr.Metropolis(likelihood, gr.RandomWalk(0.07), log_prior, method=gr.Race(delta=delta))
-        return gr.Candidate(walk, law, log_prior)
+        walk = gr.Metropolis(
+            likelihood, gr.kernels.RandomWalk(0.07), log_prior=log_prior, method=gr.Race(delta=delta)
+        )
+        return gr.kernels.Candidate(walk, law, log_prior)
 
     def kernel(delta: float) -> Any:
         return gr.CarlinChib(
             [candidate(s, delta) for s in (0.1, 0.5)], likelihood, method=gr.Race(delta=delta)
         )
 
-    start = kernel(0.05).start(np.random.default_rng(3))
+    start = kernel(0.05).start(rng=np.random.default_rng(3))
     p = 1.0 / (1.0 + math.exp(log_evidence[0] - log_evidence[1]))
     return Case(kernel, start, lambda states: states.model.astype(float), Law(p, p * (1.0 - p)), 20_000)
 
@@ -249,8 +255,8 @@ def report(name: str, case: Case, delta: float, share: float) -> None:
     trace = gr.run(
         case.kernel(delta),
         case.start,
-        steps,
-        np.random.default_rng(1),
+        steps=steps,
+        rng=np.random.default_rng(1),
         chains=2,
         progress=False,
         warmup=200,
@@ -268,8 +274,10 @@ def report_audit(case: Case, delta: float, step: float, share: float) -> None:
     """Print what an audit says of a trace's errors, and what they are."""
     steps, sd = int(100_000 * share), math.sqrt(case.law.variance)
     kernel = case.kernel(delta)
-    kernel = gr.Metropolis(kernel.likelihood, gr.RandomWalk(step * sd), flat_normal, method=kernel.method)
-    trace = gr.run(kernel, case.start, steps, np.random.default_rng(1), progress=False)
+    kernel = gr.Metropolis(
+        kernel.likelihood, gr.kernels.RandomWalk(step * sd), log_prior=flat_normal, method=kernel.method
+    )
+    trace = gr.run(kernel, case.start, steps=steps, rng=np.random.default_rng(1), progress=False)
     mean, variance = trace.audit(0.05, rng=np.random.default_rng(2)).bias
     z = (case.watched(trace.states) - case.law.mean) / sd
     print(

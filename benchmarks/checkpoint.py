@@ -58,7 +58,16 @@ def measure(size: int, seconds: float) -> str:
         with tempfile.TemporaryDirectory() as folder, timed_writes() as costs:
             started = time.perf_counter()
             rng = np.random.default_rng(0)
-            gr.run(kernel, start, steps, rng, CHAINS, False, Path(folder) / "run", thin=thin)
+            gr.run(
+                kernel,
+                start,
+                steps=steps,
+                rng=rng,
+                chains=CHAINS,
+                progress=False,
+                checkpoint=Path(folder) / "run",
+                thin=thin,
+            )
             took = time.perf_counter() - started
         if took > seconds / 2:
             break

@@ -36,16 +36,16 @@ likelihood = gr.likelihood(log_factor, (rng.normal(size=2000),), 2000)
 """
 KERNELS = {
     "Metropolis": LIKELIHOOD
-    + "gr.Metropolis(likelihood, gr.RandomWalk(0.1)).step(rng, gr.Position(np.zeros(1)))",
-    "Slice": LIKELIHOOD + "gr.Slice(likelihood, 0.1).step(rng, gr.Position(np.zeros(1)))",
-    "GraphGibbs": "kernel = gr.GraphGibbs(0.1 * (1 - np.eye(300)), 3, gr.Potts())\n"
-    "kernel.step(rng, kernel.start(rng))",
+    + "gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.1)).step(rng, gr.kernels.Position(np.zeros(1)))",
+    "Slice": LIKELIHOOD + "gr.Slice(likelihood, 0.1).step(rng, gr.kernels.Position(np.zeros(1)))",
+    "GraphGibbs": "kernel = gr.GraphGibbs(0.1 * (1 - np.eye(300)), 3, gr.models.Potts())\n"
+    "kernel.step(rng, kernel.start(rng=rng))",
     "ClusterGibbs": """
 @numba.njit
 def log_factor(i, j, x):
     return 1.0 - abs(x[i] - x[j])
 kernel = gr.ClusterGibbs(gr.pairs(log_factor, (rng.normal(size=40),), 40, (-10.0, 1.0)), gr.Race())
-kernel.step(rng, kernel.start(rng))
+kernel.step(rng, kernel.start(rng=rng))
 """,
 }
 

@@ -51,14 +51,14 @@ def slow_factor(i, j, loops, *data):
     return log_factor(i, j, *data) + 0.0 * idle
 
 
-def slowed(factor: Factor, block: Block, loops: int) -> gr.Pairs:
+def slowed(factor: Factor, block: Block, loops: int) -> gr.population.Pairs:
     if loops == 0:
         return factor.pairs(block)
     data = (loops, *factor.data(block))
     return gr.pairs(slow_factor, data, len(block), factor.shaping.reward_range)
 
 
-def nanoseconds(pairs: gr.Pairs, count: int) -> float:
+def nanoseconds(pairs: gr.population.Pairs, count: int) -> float:
     """Time one value of the factor."""
     rng = np.random.default_rng(0)
     i, j = rng.integers(0, pairs.size, (2, count))
@@ -105,19 +105,21 @@ def distinct_pairs(task: Task) -> None:
         print(f"{counts}{raced / kept:>7.2f}")
 
 
-def pairs_computed(pairs: gr.Pairs, search: Search, name: str) -> int:
+def pairs_computed(pairs: gr.population.Pairs, search: Search, name: str) -> int:
     kernel = search.kernel(pairs, SAMPLERS[name])
     run = searched(kernel, search, np.random.default_rng(0), threading.Event())
     return sum(run.evaluations) + run.weighing
 
 
-def seconds_of(pairs: gr.Pairs, name: str, block: Block, options: Any) -> tuple[float, int, float]:
+def seconds_of(
+    pairs: gr.population.Pairs, name: str, block: Block, options: Any
+) -> tuple[float, int, float]:
     """Time sweeps, start after start, until F1 is high enough; and all of them (not of `exact`)."""
     search, complete, target = options
     kernel, rng = search.kernel(pairs, SAMPLERS[name]), np.random.default_rng(1)
     seconds, done, reached = 0.0, 0, (np.inf, 0)
     for _ in range(search.starts):
-        state = kernel.start(rng, search.placed)
+        state = kernel.start(placed=search.placed)
         for _ in range(search.sweeps):
             started = time.thread_time()
             state, _ = kernel.step(rng, state)
@@ -144,7 +146,7 @@ def timed(task: Task, microseconds: float, most: int) -> None:
     )
     for name in (*EXACT, *RACED):
         kernel = task.search.kernel(pairs, SAMPLERS[name])
-        kernel.step(np.random.default_rng(0), kernel.start(np.random.default_rng(0)))  # compiles
+        kernel.step(np.random.default_rng(0), kernel.start(rng=np.random.default_rng(0)))  # compiles
         seconds, sweeps, all_of_them = seconds_of(pairs, name, block, (task.search, task.complete, target))
         print(f"  {name:<14}{seconds:>9.2f} s, {sweeps} sweeps; all sweeps {all_of_them:>9.2f} s")
 

@@ -38,7 +38,7 @@ SEED, DELTA = 1, 0.05
 REPEATS, BATCH_SECONDS = 11, 0.05
 FEWEST_DRAWS, MOST_DRAWS = 3, 2**15
 CHUNK = 2**20
-METHODS = {"Race(Normal)": gr.Race(gr.Normal(), DELTA), "Betting": gr.Betting(DELTA)}
+METHODS = {"Race(Normal)": gr.Race(gr.methods.Normal(), DELTA), "Betting": gr.Betting(DELTA)}
 SHAPES = {
     "normal": lambda rng, shape: rng.normal(size=shape),
     "uniform": lambda rng, shape: rng.uniform(size=shape),
@@ -314,7 +314,7 @@ def reads(quick: bool) -> None:
 
 def compare_reads(population: gr.Population, target: float, draws: int = 2000) -> list[str]:
     race, betting = (
-        gr.audit(population, method, draws, rng=np.random.default_rng(SEED))
+        gr.audit(population, method, draws=draws, rng=np.random.default_rng(SEED))
         for method in (METHODS["Race(Normal)"], METHODS["Betting"])
     )
     shares = [f"{race.fraction:.4f}", f"{betting.fraction:.4f}"]
@@ -443,7 +443,7 @@ def imports(quick: bool) -> None:
     show("imports: what a process compiles", header, rows)
 
 
-ALL_METHODS = "gr.Exact(), gr.Betting(), gr.Race(), gr.Race(gr.Serfling()), gr.LilUCB()"
+ALL_METHODS = "gr.Exact(), gr.Betting(), gr.Race(), gr.Race(gr.methods.Serfling()), gr.LilUCB()"
 FIRST_USE = """
 import numpy as np, gumbelrace as gr
 from numba.core import event

@@ -32,7 +32,7 @@ from engine import run_sections, show
 SEED, COLUMNS, CHUNK = 1, 10, 250_000
 AHEAD = [0.0] * 7 + [0.001, 0.005, 0.02]  # of the other columns
 GAPS = {"0.015": range(10), "0.005": [*range(7), 8], "0.001": range(8)}
-WAYS = {"assumed": [], "proved": ["--range", "0", "1"], "every row": ["--exact"]}
+WAYS = {"assumed": [], "proved": ["--reward-range", "0", "1"], "every row": ["--exact"]}
 
 BEST = """
 from gumbelrace.cli.app import app

@@ -167,7 +167,7 @@ def raced(kernel: gr.GraphGibbs) -> Sampler:
     rng = np.random.default_rng(SEED)
 
     def sweep(labels: Labels) -> tuple[Labels, int, int]:
-        found, tally = kernel._sweep(rng, gr.Labels(labels))
+        found, tally = kernel._sweep(rng, gr.kernels.Labels(labels))
         return found, int(tally[ROWS]), int(tally[READ])
 
     return sweep
@@ -220,7 +220,7 @@ def field(matrix: Any, arms: int, potential: Any, dense: bool) -> tuple[dict[str
     matrix = scipy.sparse.csr_array(matrix)
     graph, n = (matrix.indptr, matrix.indices, matrix.data), matrix.shape[0]
     samplers: dict[str, Sampler] = {}
-    if isinstance(potential, gr.Potts):
+    if isinstance(potential, gr.models.Potts):
         if dense:
             samplers["sums, dense"] = exact(dense_sweep, arms, n * (n - 1), matrix.toarray())
         if not dense or matrix.nnz < 0.9 * n * (n - 1):
@@ -239,7 +239,7 @@ def table_rows(
 ) -> list[list[str]]:
     samplers, kernel = field(matrix, arms, potential, dense)
     rng, n = np.random.default_rng(SEED), matrix.shape[0]
-    state = kernel.start(rng)
+    state = kernel.start(rng=rng)
     for _ in range(WARM_UP):
         state, info = kernel.step(rng, state)
     results = measure(samplers, state.labels, repeats)
@@ -258,7 +258,7 @@ def table_rows(
     return rows
 
 
-def audited(kernel: gr.GraphGibbs, method: gr.Method, state: gr.Labels) -> str:
+def audited(kernel: gr.GraphGibbs, method: gr.Method, state: gr.kernels.Labels) -> str:
     if isinstance(method, gr.Exact):
         return ""
     wrong, decisions, *_ = kernel.with_method(method).audit(np.random.default_rng(SEED), state)
@@ -286,7 +286,9 @@ def lattice(quick: bool) -> None:
         n = side**2
         title = f"lattice: {side}x{side}, q=10, β=4.6, γ=1.5, fully connected; "
         title += f"{matrix.nnz / (n * (n - 1)):.1%} of the weights are not zero in double precision"
-        show(title, HEADER, table_rows(f"{side}x{side}", matrix, 10, gr.Potts(), repeats, dense=True))
+        show(
+            title, HEADER, table_rows(f"{side}x{side}", matrix, 10, gr.models.Potts(), repeats, dense=True)
+        )
 
 
 def equal(quick: bool) -> None:
@@ -294,7 +296,7 @@ def equal(quick: bool) -> None:
     n, rows = (1000 if quick else 10_000), []
     for beta in (1.0, 8.0) if quick else (0.5, 1.0, 2.0, 8.0):
         matrix = complete(n, lambda rng, count, beta=beta: beta / n)
-        rows += table_rows(f"β={beta:g}", matrix, 10, gr.Potts(), 3 if n > 5000 else 11, dense=True)
+        rows += table_rows(f"β={beta:g}", matrix, 10, gr.models.Potts(), 3 if n > 5000 else 11, dense=True)
     show(f"equal: fully connected Potts, n={n}, q=10, w = β/n", HEADER, rows)
 
 
@@ -304,7 +306,7 @@ def normal(quick: bool) -> None:
     for beta in (0.05, 0.5) if quick else (0.02, 0.05, 0.2):
         scale = beta / math.sqrt(n)
         matrix = complete(n, lambda rng, count, scale=scale: rng.normal(0.0, scale, count))
-        rows += table_rows(f"β={beta:g}", matrix, 10, gr.Potts(), 3 if n > 5000 else 11, dense=True)
+        rows += table_rows(f"β={beta:g}", matrix, 10, gr.models.Potts(), 3 if n > 5000 else 11, dense=True)
     show(f"normal: fully connected Potts, n={n}, q=10, w ~ N(0, β²/n)", HEADER, rows)
 
 
@@ -313,7 +315,7 @@ def sizes(quick: bool) -> None:
     rows = []
     for n in (100, 1000) if quick else (30, 100, 300, 1000, 3000):
         matrix = complete(n, lambda rng, count, n=n: 2.0 / n)
-        rows += table_rows(f"n={n}", matrix, 10, gr.Potts(), 11, dense=True)
+        rows += table_rows(f"n={n}", matrix, 10, gr.models.Potts(), 11, dense=True)
     show("sizes: fully connected Potts, q=10, w = 2/n", HEADER, rows)
 
 
@@ -322,7 +324,7 @@ def user(quick: bool) -> None:
     n, rows = (300 if quick else 2000), []
     for beta in (2.0,) if quick else (0.5, 2.0, 8.0):
         matrix = complete(n, lambda rng, count, beta=beta: rng.uniform(0.0, beta / n, count))
-        potential = gr.Pairwise(costly, lambda w: (np.zeros_like(w), np.log1p(w)))
+        potential = gr.models.Pairwise(costly, lambda w: (np.zeros_like(w), np.log1p(w)))
         rows += table_rows(f"β={beta:g}", matrix, 10, potential, 3, dense=False)
     show(f"user: log(1 + w exp(-|a - b|/2)), n={n}, q=10, w ~ U(0, β/n)", HEADER, rows)
 
@@ -332,7 +334,7 @@ def law(quick: bool) -> None:
     print("\nlaw: mean over chains ± standard error; exact, raced, difference in standard errors\n")
     for side, count in [(20, 30)] if quick else [(20, 30), (100, 6)]:
         matrix = gaussian_lattice(side, beta=4.6, gamma=1.5)
-        kernel = gr.GraphGibbs(matrix, 10, gr.Potts())
+        kernel = gr.GraphGibbs(matrix, 10, gr.models.Potts())
         graph = matrix.indptr, matrix.indices, matrix.data
         samplers = exact(sparse_sweep, 10, matrix.nnz, *graph), raced(kernel)
         chains = [np.array([chain(s, matrix, seed) for seed in range(count)]) for s in samplers]

@@ -43,8 +43,8 @@ from gumbelrace.population.control import table_of
 
 SEED, DELTA = 1, 0.05
 METHODS = {
-    "Race(Normal)": gr.Race(gr.Normal(), DELTA),
-    "Race(Normal, first=8)": gr.Race(gr.Normal(), DELTA, first=8),
+    "Race(Normal)": gr.Race(gr.methods.Normal(), DELTA),
+    "Race(Normal, first=8)": gr.Race(gr.methods.Normal(), DELTA, first=8),
     "Betting": gr.Betting(DELTA),
 }
 
@@ -57,11 +57,11 @@ def log_prior(theta):  # type: ignore[no-untyped-def]
     return -0.5 * np.sum(theta * theta) / PRIOR_SCALE**2
 
 
-def likelihood(posterior: Posterior) -> gr.Likelihood:
+def likelihood(posterior: Posterior) -> gr.population.Likelihood:
     return gr.likelihood(model.log_factor, (posterior.x, posterior.y), len(posterior.y))
 
 
-def expansion(posterior: Posterior) -> gr.ParameterTaylor:
+def expansion(posterior: Posterior) -> gr.control_variates.ParameterTaylor:
     """Second order around the mode; the remainder is bounded in the posterior's own metric."""
     x, y, mode = posterior.x, posterior.y, posterior.mode
     metric = np.linalg.inv(np.linalg.cholesky(posterior.covariance))
@@ -72,15 +72,15 @@ def expansion(posterior: Posterior) -> gr.ParameterTaylor:
 
 def metropolis(posterior: Posterior, target: Any, method: gr.Method) -> gr.Metropolis:
     scale = OPTIMAL / math.sqrt(len(posterior.mode)) * np.linalg.cholesky(posterior.covariance)
-    return gr.Metropolis(target, gr.RandomWalk(scale), log_prior, method)
+    return gr.Metropolis(target, gr.kernels.RandomWalk(scale), log_prior=log_prior, method=method)
 
 
 def chain(kernel: gr.Metropolis, posterior: Posterior, steps: int) -> tuple[gr.Trace, Run]:
     """Run one chain as a user would; its rows are data points read at either of two points."""
-    start = gr.Position(posterior.mode)
-    gr.run(kernel, start, 1, np.random.default_rng(SEED), progress=False)  # compiles
+    start = gr.kernels.Position(posterior.mode)
+    gr.run(kernel, start, steps=1, rng=np.random.default_rng(SEED), progress=False)  # compiles
     began = time.process_time()
-    trace = gr.run(kernel, start, steps, np.random.default_rng(SEED), progress=False)
+    trace = gr.run(kernel, start, steps=steps, rng=np.random.default_rng(SEED), progress=False)
     seconds = time.process_time() - began
     rows = float(trace.info.evaluations.mean()) / 2
     return trace, Run(trace["position"][0], float(trace.acceptance), seconds, rows)
@@ -184,7 +184,10 @@ def student_mode(x: np.ndarray, y: np.ndarray, nu: float = 4.0) -> np.ndarray:
 
 
 def reduction(
-    target: gr.Likelihood, taylor: gr.ParameterTaylor, mode: np.ndarray, covariance: np.ndarray
+    target: gr.population.Likelihood,
+    taylor: gr.control_variates.ParameterTaylor,
+    mode: np.ndarray,
+    covariance: np.ndarray,
 ) -> list[str]:
     rng = np.random.default_rng(SEED)
     points = mode + rng.normal(size=(2, len(mode))) @ np.linalg.cholesky(covariance).T
@@ -206,12 +209,17 @@ def chains(quick: bool, folder: Path | None) -> None:
     """Checkpoints and memory, of the logistic chain."""
     posterior = make_posterior(*make_data(31_622, 10, np.random.default_rng(SEED)))
     target = likelihood(posterior).minus(expansion(posterior))
-    kernel, start = metropolis(posterior, target, METHODS["Race(Normal)"]), gr.Position(posterior.mode)
+    kernel, start = (
+        metropolis(posterior, target, METHODS["Race(Normal)"]),
+        gr.kernels.Position(posterior.mode),
+    )
     steps = 100_000 if quick else 1_500_000
     with tempfile.TemporaryDirectory() as place, timed_writes() as costs:
         began = time.perf_counter()
         rng = np.random.default_rng(SEED)
-        gr.run(kernel, start, steps, rng, 2, progress=False, checkpoint=Path(place) / "run")
+        gr.run(
+            kernel, start, steps=steps, rng=rng, chains=2, progress=False, checkpoint=Path(place) / "run"
+        )
         share = 100 * sum(costs) / (2 * (time.perf_counter() - began))
     rows = [["checkpoint, % of the time", *judged(share, 2.0)]]
     peaks = [peak(kernel, start, 1000 * thin, thin) for thin in (10, 100)]
@@ -219,11 +227,11 @@ def chains(quick: bool, folder: Path | None) -> None:
     show("chains", "measure | value | target | ", rows)
 
 
-def peak(kernel: gr.Metropolis, start: gr.Position, steps: int, thin: int) -> int:
+def peak(kernel: gr.Metropolis, start: gr.kernels.Position, steps: int, thin: int) -> int:
     """Peak of what is allocated in a run."""
-    gr.run(kernel, start, 10 * thin, np.random.default_rng(SEED), progress=False, thin=thin)
+    gr.run(kernel, start, steps=10 * thin, rng=np.random.default_rng(SEED), progress=False, thin=thin)
     tracemalloc.start()
-    gr.run(kernel, start, steps, np.random.default_rng(SEED), progress=False, thin=thin)
+    gr.run(kernel, start, steps=steps, rng=np.random.default_rng(SEED), progress=False, thin=thin)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return most

@@ -42,7 +42,7 @@ ARMS, SIZES = (2, 10, 100), (1_000, 16_384, 100_000)
 MOST_DRAWS, REWARDS = 1_440, 2.4e9
 METHODS: dict[str, Any] = {
     "Betting": gr.Betting(DELTA),
-    "Race(Serfling)": gr.Race(gr.Serfling(), DELTA),
+    "Race(Serfling)": gr.Race(gr.methods.Serfling(), DELTA),
     "LilUCB.guaranteed": gr.LilUCB.guaranteed(DELTA),
 }
 # What a reward costs, where a table and a race cost 1.
@@ -189,7 +189,7 @@ class Found(NamedTuple):
 
 def errors(method: Any, population: Any, draws: int, rng: np.random.Generator) -> int:
     """Count the errors of draws with noise, and of as many decisions by a hair."""
-    audited = gr.audit(population, method, draws - draws // 2, rng=rng).errors
+    audited = gr.audit(population, method, draws=draws - draws // 2, rng=rng).errors
     return audited + errors_on_ties(method, population, draws // 2, rng)
 
 
@@ -314,7 +314,7 @@ def short_looks(quick: bool) -> None:
         rng, trials = np.random.default_rng([first, times]), int(errors_wanted / delta)
         found = [
             upward_exits(bound, delta, first, size, trials, rng) / trials
-            for bound in (gr.Normal(), gr.Normal(student=False))
+            for bound in (gr.methods.Normal(), gr.methods.Normal(student=False))
         ]
         chance = np.sqrt(delta / trials) / delta
         lines.append(

@@ -23,12 +23,13 @@ def shares(axes: Any, rewards: np.ndarray) -> None:
     population = gr.table(rewards)
     methods = {
         "exact scan": gr.Exact(),
-        "Race(Serfling)": gr.Race(gr.Serfling(), delta=DELTA),
-        "Race(Normal)": gr.Race(gr.Normal(), delta=DELTA),
+        "Race(Serfling)": gr.Race(gr.methods.Serfling(), delta=DELTA),
+        "Race(Normal)": gr.Race(gr.methods.Normal(), delta=DELTA),
         "Betting": gr.Betting(delta=DELTA),
     }
     audits = [
-        gr.audit(population, method, DRAWS, rng=np.random.default_rng(0)) for method in methods.values()
+        gr.audit(population, method, draws=DRAWS, rng=np.random.default_rng(0))
+        for method in methods.values()
     ]
     places = np.arange(len(audits))[::-1]
     axes.barh(places, [100 * report.fraction for report in audits], color=STAND_IN["accent"], height=0.28)

@@ -6,8 +6,8 @@ import pytest
 import gumbelrace as gr
 from gumbelrace.methods.exact import compared
 
-ONE_OF_EACH = [gr.Exact(), gr.Betting(), gr.Race(), gr.Race(gr.Serfling()), gr.LilUCB()]
-QUICK = [*ONE_OF_EACH, gr.Race(variance=gr.Marginal())]
+ONE_OF_EACH = [gr.Exact(), gr.Betting(), gr.Race(), gr.Race(gr.methods.Serfling()), gr.LilUCB()]
+QUICK = [*ONE_OF_EACH, gr.Race(variance=gr.methods.Marginal())]
 METHODS = [*QUICK, gr.LilUCB.guaranteed()]  # the last reads nearly everything, a reward at a time
 EVERY_METHOD = pytest.mark.parametrize("method", METHODS, ids=repr)
 

@@ -17,7 +17,7 @@ def factors(reward_range=None):
 def test_default_is_betting_where_the_range_is_known(delta):
     for population in [gr.table(REWARDS), factors((0.0, 1.0))]:
         expected = gr.Betting(delta).best(population, None, seeded(2))
-        assert gr.best(population, delta, rng=seeded(2)) == expected
+        assert gr.best(population, delta=delta, rng=seeded(2)) == expected
         assert expected.arm == 2
         assert not expected.exhausted
 
@@ -25,7 +25,7 @@ def test_default_is_betting_where_the_range_is_known(delta):
 @pytest.mark.parametrize("delta", [0.001, 0.05, 0.2])
 def test_default_is_a_normal_race_elsewhere(delta):
     expected = gr.Race(delta=delta).best(factors(), None, seeded(2))
-    assert gr.best(factors(), delta, rng=seeded(2)) == expected
+    assert gr.best(factors(), delta=delta, rng=seeded(2)) == expected
     assert expected.arm == 2
 
 
@@ -47,7 +47,7 @@ def test_a_smaller_delta_reads_more():
     """Mean over 20 races."""
     population = gr.table(REWARDS)
     read = [
-        np.mean([gr.best(population, delta, rng=seeded(s)).evaluations for s in range(20)])
+        np.mean([gr.best(population, delta=delta, rng=seeded(s)).evaluations for s in range(20)])
         for delta in (0.2, 0.01, 1e-6)
     ]
     assert read[0] < read[1] < read[2] < 80_000
@@ -57,8 +57,3 @@ def test_outcome_holds_plain_numbers():
     outcome = gr.best(gr.table(REWARDS), rng=seeded())
     kinds = [type(outcome.arm), type(outcome.evaluations), type(outcome.looks), type(outcome.exhausted)]
     assert kinds == [int, int, int, bool]
-
-
-def test_rng_must_be_given():
-    with pytest.raises(TypeError, match="rng"):
-        gr.best(gr.table(REWARDS))

@@ -9,6 +9,7 @@ from scipy.special import chdtrc, log_softmax, softmax
 from tests.common import ONE_OF_EACH, seeded
 
 import gumbelrace as gr
+from gumbelrace.errors import InvalidArgument
 from gumbelrace.population.table import Table
 
 FALSE_ALARM = 1e-4
@@ -25,13 +26,27 @@ def tabled(size):
 
 
 @pytest.mark.parametrize("method", [None, *ONE_OF_EACH], ids=repr)
-def test_no_size_gives_numbers(method):
+def test_a_single_draw_has_a_number(method):
     draw = gr.sample(gr.table(REWARDS), method=method, rng=seeded())
-    kinds = [type(draw.arms), type(draw.evaluations), type(draw.looks), type(draw.exhausted)]
-    assert kinds == [int, int, int, bool]
-    many = gr.sample(gr.table(REWARDS), size=1, method=method, rng=seeded())
-    assert [draw.arms, draw.evaluations] == [many.arms[0], many.evaluations[0]]
-    assert (draw.fraction, type(draw.fraction)) == (draw.evaluations / 1600, float)
+    assert [len(draw.arms), len(draw.evaluations), len(draw.looks), len(draw.exhausted)] == [1, 1, 1, 1]
+    assert (draw.arm, type(draw.arm)) == (draw.arms[0], int)
+    assert (draw.fraction, type(draw.fraction)) == (draw.evaluations[0] / 1600, float)
+    with pytest.raises(InvalidArgument, match="7 draws"):
+        gr.sample(gr.table(REWARDS), size=7, method=method, rng=0).arm  # noqa: B018
+
+
+def test_draws_and_outcomes_say_the_same():
+    """Their share, their promise, and a line that shows both."""
+    population = gr.table(REWARDS)
+    draws, outcome = gr.sample(population, size=500, rng=0), gr.best(population, rng=0)
+    assert draws.promise == outcome.promise == gr.Promise(0.05)
+    assert 0.0 < outcome.fraction == outcome.evaluations / 1600 <= 1.0
+    assert f"fraction={outcome.fraction:.3g}, promise=0.05 proved" in repr(outcome)
+    counts = np.bincount(draws.arms)
+    assert repr(draws).startswith(f"Draws(500 of {{{counts.argmax()}: {counts.max()}, ")
+    assert f"fraction={draws.fraction:.3g}, promise=0.05 proved" in repr(draws)
+    assert "0.05 assumed" in repr(gr.best(population, method=gr.Race(), rng=0))
+    assert repr(gr.sample(population, size=0)).startswith("Draws(0 of {}, fraction=0")
 
 
 @pytest.mark.parametrize("method", ONE_OF_EACH, ids=repr)
@@ -86,7 +101,7 @@ def test_prior_is_not_changed():
     [
         (gr.Exact(), 0.0, "proved"),
         (gr.Betting(0.02), 0.02, "proved"),
-        (gr.Race(gr.Serfling(), 0.03), 0.03, "proved"),
+        (gr.Race(gr.methods.Serfling(), 0.03), 0.03, "proved"),
         (gr.LilUCB.guaranteed(0.1), 0.1, "proved"),
         (gr.Race(delta=0.04), 0.04, "assuming that means .* normally distributed"),
         (gr.LilUCB(0.1), 0.1, "assuming that .* heuristic"),

@@ -72,20 +72,20 @@ def test_default_draws_have_the_right_law(problem):
     ("make", "method", "count", "seed"),
     [
         (gr.table, gr.Betting(DELTA), DRAWS, 21),
-        (gr.table, gr.Race(gr.Normal(), DELTA), DRAWS, 22),
-        (gr.table, gr.Race(gr.Normal(), DELTA, variance=gr.Marginal()), DRAWS, 23),
+        (gr.table, gr.Race(gr.methods.Normal(), DELTA), DRAWS, 22),
+        (gr.table, gr.Race(gr.methods.Normal(), DELTA, variance=gr.methods.Marginal()), DRAWS, 23),
         (gr.table, gr.Exact(), 4000, 24),
         (compiled, gr.Betting(DELTA), 10_000, 25),
-        (compiled, gr.Race(gr.Normal(), DELTA), 10_000, 26),
+        (compiled, gr.Race(gr.methods.Normal(), DELTA), 10_000, 26),
         (factors, gr.Betting(DELTA), 3000, 27),
-        (factors, gr.Race(gr.Normal(), DELTA), 3000, 28),
+        (factors, gr.Race(gr.methods.Normal(), DELTA), 3000, 28),
     ],
     ids=lambda value: None if isinstance(value, int) else getattr(value, "__name__", type(value).__name__),
 )
 def test_draws_have_the_right_law(problem, make, method, count, seed):
     """Claim: draws have the law p. Oracle: exact p; seeds 21 to 28; false-alarm rate 1e-4."""
     rewards, prior, p = problem
-    draws = gr.sample(make(rewards), prior, count, method, rng=np.random.default_rng(seed))
+    draws = gr.sample(make(rewards), prior, count, method=method, rng=np.random.default_rng(seed))
     assert draws.exhausted.all() == isinstance(method, gr.Exact)
     assert tail(draws.arms, p) > FALSE_ALARM
 
@@ -95,7 +95,7 @@ def test_reshuffling_leaves_the_law(problem):
     rewards, prior, p = problem
     rng = np.random.default_rng(3)
     population, method = gr.table(rewards), gr.Betting(DELTA)
-    draws = gr.sample(population, prior, DRAWS, method, rng=rng, reshuffle_every=500)
+    draws = gr.sample(population, prior, DRAWS, method=method, rng=rng, reshuffle_every=500)
     assert tail(draws.arms, p) > FALSE_ALARM
 
 
@@ -105,7 +105,7 @@ def test_a_wrong_prior_is_seen(problem, method):
     rewards, prior, p = problem
     wrong = prior.copy()
     wrong[np.argmax(p)] += np.log(4 / 3)
-    draws = gr.sample(gr.table(rewards), wrong, 4000, method, rng=np.random.default_rng(4))
+    draws = gr.sample(gr.table(rewards), wrong, 4000, method=method, rng=np.random.default_rng(4))
     assert tail(draws.arms, p) < FALSE_ALARM
 
 

@@ -1,167 +1,87 @@
 """Draw from discrete distributions with very many factors, reading only the few that a draw needs."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gumbelrace.auditing import audit
-from gumbelrace.methods.base import Method, Outcome, Promise
-from gumbelrace.methods.betting import Betting
-from gumbelrace.methods.bounds import Marginal, Normal, Paired, Serfling
-from gumbelrace.methods.exact import Exact
-from gumbelrace.methods.gaussian_walk import b_normal
-from gumbelrace.methods.race import Race
-from gumbelrace.population.base import Population
-from gumbelrace.population.compiled import compiled
-from gumbelrace.population.control import Always, ControlVariate
-from gumbelrace.population.factors import factors
-from gumbelrace.population.independent import independent
-from gumbelrace.population.table import table
-from gumbelrace.sampling import Draws, TotalVariation, sample
-from gumbelrace.selection import best
-from gumbelrace.verdict import Audit, Shift
+from gumbelrace.lazy import later
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Always",
-    "Audit",
-    "Autoregressive",
-    "Betting",
-    "Candidate",
-    "CarlinChib",
-    "ClusterGibbs",
-    "Constant",
-    "ControlVariate",
-    "DataTaylor",
-    "Draws",
-    "EachCoordinate",
-    "Exact",
-    "Geometric",
-    "Gibbs",
-    "GraphGibbs",
-    "Info",
-    "Ising",
-    "Keep",
-    "Kernel",
-    "Labels",
-    "Langevin",
-    "LangevinState",
-    "Likelihood",
-    "LilUCB",
-    "LogWalk",
-    "Marginal",
-    "Method",
-    "Metropolis",
-    "ModelChoice",
-    "Normal",
-    "NormalPseudoprior",
-    "Outcome",
-    "Paired",
-    "Pairs",
-    "Pairwise",
-    "ParameterTaylor",
-    "Population",
-    "Position",
-    "Potts",
-    "Promise",
-    "Race",
-    "RandomDirection",
-    "RandomScan",
-    "RandomWalk",
-    "Serfling",
-    "Shift",
-    "Shuffled",
-    "Slice",
-    "Systematic",
-    "TotalVariation",
-    "Trace",
-    "audit",
-    "b_normal",
-    "best",
-    "compiled",
-    "data_taylor",
-    "derivatives_by_jax",
-    "factors",
-    "independent",
-    "jax_taylor",
-    "likelihood",
-    "log_evidence",
-    "pairs",
-    "parameter_taylor",
-    "run",
-    "sample",
-    "stored_taylor",
-    "table",
-]
-
-# What a plain race does not need: module -> the names that load it when they are first used.
-_LATER = {
+_NAMES = {
+    "gumbelrace.auditing": ("audit",),
     "gumbelrace.chain.evidence": ("log_evidence",),
     "gumbelrace.chain.run": ("run",),
     "gumbelrace.chain.trace": ("Trace",),
-    "gumbelrace.control_variates.by_jax": ("derivatives_by_jax", "jax_taylor"),
-    "gumbelrace.control_variates.by_cells": ("DataTaylor",),
     "gumbelrace.control_variates.computed": ("parameter_taylor",),
     "gumbelrace.control_variates.data": ("data_taylor",),
-    "gumbelrace.control_variates.parameters": ("ParameterTaylor",),
-    "gumbelrace.control_variates.stored": ("stored_taylor",),
-    "gumbelrace.kernels.annealing": ("Constant", "Geometric"),
-    "gumbelrace.kernels.base": ("Info", "Kernel"),
-    "gumbelrace.kernels.carlin_chib": ("Candidate", "CarlinChib", "ModelChoice"),
+    "gumbelrace.errors": ("GumbelraceError", "NoPossibleArm", "PromiseBroken"),
+    "gumbelrace.kernels.base": ("Kernel",),
+    "gumbelrace.kernels.carlin_chib": ("CarlinChib",),
     "gumbelrace.kernels.clusters.kernel": ("ClusterGibbs",),
-    "gumbelrace.kernels.clusters.worker": ("Keep",),
-    "gumbelrace.kernels.gibbs": ("Gibbs", "Labels"),
+    "gumbelrace.kernels.gibbs": ("Gibbs",),
     "gumbelrace.kernels.graph.kernel": ("GraphGibbs",),
-    "gumbelrace.kernels.langevin": ("Langevin", "LangevinState"),
+    "gumbelrace.kernels.langevin": ("Langevin",),
     "gumbelrace.kernels.metropolis": ("Metropolis",),
-    "gumbelrace.kernels.proposals": ("Autoregressive", "LogWalk", "RandomWalk"),
-    "gumbelrace.kernels.pseudopriors": ("NormalPseudoprior",),
-    "gumbelrace.kernels.scan": ("RandomScan", "Shuffled", "Systematic"),
-    "gumbelrace.kernels.slice": ("EachCoordinate", "RandomDirection", "Slice"),
-    "gumbelrace.kernels.target": ("Position",),
-    "gumbelrace.models.potts": ("Ising", "Pairwise", "Potts"),
-    "gumbelrace.population.likelihood": ("Likelihood", "likelihood"),
-    "gumbelrace.population.pairs": ("Pairs", "pairs"),
+    "gumbelrace.kernels.slice": ("Slice",),
+    "gumbelrace.methods.base": ("Method", "Outcome", "Promise"),
+    "gumbelrace.methods.betting": ("Betting",),
+    "gumbelrace.methods.exact": ("Exact",),
     "gumbelrace.methods.lilucb": ("LilUCB",),
+    "gumbelrace.methods.race": ("Race",),
+    "gumbelrace.population.base": ("Population",),
+    "gumbelrace.population.compiled": ("compiled",),
+    "gumbelrace.population.factors": ("factors",),
+    "gumbelrace.population.independent": ("independent",),
+    "gumbelrace.population.likelihood": ("likelihood",),
+    "gumbelrace.population.pairs": ("pairs",),
+    "gumbelrace.population.table": ("table",),
+    "gumbelrace.sampling": ("Draws", "sample"),
+    "gumbelrace.selection": ("best",),
+    "gumbelrace.verdict": ("Audit",),
 }
+_MODULES = ("control_variates", "errors", "kernels", "methods", "models", "population")
 
 if TYPE_CHECKING:
-    from gumbelrace.chain.evidence import log_evidence
-    from gumbelrace.chain.run import run
-    from gumbelrace.chain.trace import Trace
-    from gumbelrace.control_variates.by_cells import DataTaylor
-    from gumbelrace.control_variates.by_jax import derivatives_by_jax, jax_taylor
-    from gumbelrace.control_variates.computed import parameter_taylor
-    from gumbelrace.control_variates.data import data_taylor
-    from gumbelrace.control_variates.parameters import ParameterTaylor
-    from gumbelrace.control_variates.stored import stored_taylor
-    from gumbelrace.kernels.annealing import Constant, Geometric
-    from gumbelrace.kernels.base import Info, Kernel
-    from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
-    from gumbelrace.kernels.clusters.kernel import ClusterGibbs
-    from gumbelrace.kernels.clusters.worker import Keep
-    from gumbelrace.kernels.gibbs import Gibbs, Labels
-    from gumbelrace.kernels.graph.kernel import GraphGibbs
-    from gumbelrace.kernels.langevin import Langevin, LangevinState
-    from gumbelrace.kernels.metropolis import Metropolis
-    from gumbelrace.kernels.proposals import Autoregressive, LogWalk, RandomWalk
-    from gumbelrace.kernels.pseudopriors import NormalPseudoprior
-    from gumbelrace.kernels.scan import RandomScan, Shuffled, Systematic
-    from gumbelrace.kernels.slice import EachCoordinate, RandomDirection, Slice
-    from gumbelrace.kernels.target import Position
-    from gumbelrace.methods.lilucb import LilUCB
-    from gumbelrace.models.potts import Ising, Pairwise, Potts
-    from gumbelrace.population.likelihood import Likelihood, likelihood
-    from gumbelrace.population.pairs import Pairs, pairs
+    from gumbelrace import (
+        control_variates as control_variates,
+        errors as errors,
+        kernels as kernels,
+        methods as methods,
+        models as models,
+        population as population,
+    )
+    from gumbelrace.auditing import audit as audit
+    from gumbelrace.chain.evidence import log_evidence as log_evidence
+    from gumbelrace.chain.run import run as run
+    from gumbelrace.chain.trace import Trace as Trace
+    from gumbelrace.control_variates.computed import parameter_taylor as parameter_taylor
+    from gumbelrace.control_variates.data import data_taylor as data_taylor
+    from gumbelrace.errors import (
+        GumbelraceError as GumbelraceError,
+        NoPossibleArm as NoPossibleArm,
+        PromiseBroken as PromiseBroken,
+    )
+    from gumbelrace.kernels.base import Kernel as Kernel
+    from gumbelrace.kernels.carlin_chib import CarlinChib as CarlinChib
+    from gumbelrace.kernels.clusters.kernel import ClusterGibbs as ClusterGibbs
+    from gumbelrace.kernels.gibbs import Gibbs as Gibbs
+    from gumbelrace.kernels.graph.kernel import GraphGibbs as GraphGibbs
+    from gumbelrace.kernels.langevin import Langevin as Langevin
+    from gumbelrace.kernels.metropolis import Metropolis as Metropolis
+    from gumbelrace.kernels.slice import Slice as Slice
+    from gumbelrace.methods.base import Method as Method, Outcome as Outcome, Promise as Promise
+    from gumbelrace.methods.betting import Betting as Betting
+    from gumbelrace.methods.exact import Exact as Exact
+    from gumbelrace.methods.lilucb import LilUCB as LilUCB
+    from gumbelrace.methods.race import Race as Race
+    from gumbelrace.population.base import Population as Population
+    from gumbelrace.population.compiled import compiled as compiled
+    from gumbelrace.population.factors import factors as factors
+    from gumbelrace.population.independent import independent as independent
+    from gumbelrace.population.likelihood import likelihood as likelihood
+    from gumbelrace.population.pairs import pairs as pairs
+    from gumbelrace.population.table import table as table
+    from gumbelrace.sampling import Draws as Draws, sample as sample
+    from gumbelrace.selection import best as best
+    from gumbelrace.verdict import Audit as Audit
 else:  # hidden from type checkers, which would take any name at all
-    _MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
-
-    def __getattr__(name: str) -> Any:
-        if name not in _MODULE_OF:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
-        return globals()[name]
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __all__, __getattr__, __dir__ = later(__name__, _NAMES, _MODULES)

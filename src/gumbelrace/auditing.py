@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gumbelrace.core.jit import check_generator
-from gumbelrace.methods.base import Asked, Method, Promise, checked_method, weakest
+from gumbelrace.core.jit import Rng, as_generator
+from gumbelrace.methods.base import Asked, Method, Promise, weakest
 from gumbelrace.methods.checking import checking
+from gumbelrace.methods.default import single_method
 from gumbelrace.methods.exact import compared
 from gumbelrace.methods.loop import Plan
 from gumbelrace.methods.state import Results
@@ -21,11 +22,12 @@ from gumbelrace.verdict import Audit, checked_confidence, clopper_pearson, impos
 
 def audit(
     population: Population | ArrayLike,
-    method: Method,
-    draws: int = 1000,
+    method: Method | None = None,
     *,
-    rng: np.random.Generator,
+    draws: int = 1000,
     log_prior: ArrayLike | None = None,
+    delta: float | None = None,
+    rng: Rng = None,
     confidence: float = 0.95,
     reshuffle_every: int | None = None,
 ) -> Audit:
@@ -37,13 +39,15 @@ def audit(
     ----------
     population : Population, or array_like of shape (N, D)
         The log factors; an array is taken as a `table`.
-    method : Method
-        The method to check.
+    method : Method, optional
+        The method to check. Default: as in `sample`.
     draws : int
         How many draws to check.
-    rng : numpy.random.Generator
-        As in `sample`.
     log_prior : array_like of shape (D,), optional
+        As in `sample`.
+    delta : float, optional
+        That of the default method.
+    rng : numpy.random.Generator, int, or None
         As in `sample`.
     confidence : float
         Level of the interval.
@@ -59,15 +63,15 @@ def audit(
     >>> rewards = -1e-3 * rng.lognormal(0.0, 2.0, size=(20_000, 2))
     >>> rewards[:, 1] = rewards[:, 1].mean()
     >>> rewards[:, 0] -= rewards[:, 0].mean() - rewards[:, 1].mean()
-    >>> gr.audit(gr.table(rewards), gr.Race(gr.Normal()), rng=rng).broken
+    >>> gr.audit(gr.table(rewards), gr.Race(gr.methods.Normal()), rng=rng).broken
     True
     >>> gr.audit(gr.table(rewards), gr.Betting(), rng=rng).broken
     False
     """
-    rng, rewards, method = check_generator(rng), as_population(population), checked_method(method)
+    rng, rewards, method = as_generator(rng), as_population(population), single_method(delta, method)
     level, count = checked_confidence(confidence), checked_count(draws, "draws")
     rewards.draw_order(rng)
-    prior, exact = checked_prior(log_prior, rewards.arms), compared(rewards)
+    prior, exact = checked_prior(log_prior, rewards), compared(rewards)
     errors, ruled_out, evaluations = 0, 0, rewards.read_before
     for shuffled, part in batches(rewards, count, reshuffle_every, rng):
         offsets = np.tile(prior, (part, 1))

@@ -10,7 +10,7 @@ class InvalidArgument(GumbelraceError, ValueError):
 
 
 class InvalidGenerator(GumbelraceError, TypeError):
-    """The random source is not a `numpy.random.Generator`."""
+    """The random source is neither a `numpy.random.Generator` nor a seed."""
 
 
 class ShapeMismatch(GumbelraceError, ValueError):

@@ -7,20 +7,22 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.core.jit import check_generator
+from gumbelrace.core.jit import Rng, as_generator
 from gumbelrace.errors import InvalidArgument, NoPossibleArm, ShapeMismatch
-from gumbelrace.methods.base import Asked, Method, Promise, checked_method
-from gumbelrace.methods.default import default_method
+from gumbelrace.methods.base import Asked, Method, Promise
+from gumbelrace.methods.default import single_method
 from gumbelrace.methods.exact import compared
 from gumbelrace.methods.questions import Question
 from gumbelrace.methods.state import Results
-from gumbelrace.population.arrays import floats
+from gumbelrace.population.arrays import by_name, floats
 from gumbelrace.population.base import Floats, Population, checked_count
 from gumbelrace.population.given import as_population
 from gumbelrace.verdict import Audit, judged
 
 # Gumbel variables held at a time.
 HELD = 2**20
+# States that the repr of draws counts.
+SHOWN = 6
 DRAW = Asked(Question.DRAW)
 # What is kept of each draw.
 DRAWN = ("arms", "evaluations", "looks", "exhausted")
@@ -61,42 +63,77 @@ class TotalVariation:
         return f"total variation ≤ {self.bound:g}, {ground}{average}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Draws:
-    """Draws and what they took.
+    """Draws, what they took, and what was promised of them.
 
     Attributes
     ----------
-    arms : ndarray of int64, or int
-        The states drawn (a single int if no size was asked for).
-    evaluations, looks : ndarray of int64, or int
+    arms : ndarray of int64
+        The states drawn.
+    evaluations, looks : ndarray of int64
         Rewards read by each draw, and how often arms were compared.
-    exhausted : ndarray of bool, or bool
+    exhausted : ndarray of bool
         Draws that read every reward of the arms left: they are exact among these.
     fraction : float
         Share of all rewards that was read, on average.
-    tv_bound : TotalVariation
-        How far the law of a draw can be from p(x).
+    promise : Promise
+        How likely a draw differs from the exact one with the same noise.
+    shared_order : bool
+        Whether the draws share a random order of the rows.
     checked : Audit or None
         What came out when draws were compared with exact ones, if that was worth its cost.
+    arm_names : tuple of str, or None
+        The names of all arms, where they have names.
     """
 
-    arms: NDArray[np.int64] | int
-    evaluations: NDArray[np.int64] | int
-    looks: NDArray[np.int64] | int
-    exhausted: NDArray[np.bool_] | bool
+    arms: NDArray[np.int64]
+    evaluations: NDArray[np.int64]
+    looks: NDArray[np.int64]
+    exhausted: NDArray[np.bool_]
     fraction: float
-    tv_bound: TotalVariation
+    promise: Promise
+    shared_order: bool = False
     checked: Audit | None = None
+    arm_names: tuple[str, ...] | None = None
+
+    @property
+    def arm(self) -> int:
+        """The state drawn, of a single draw."""
+        if len(self.arms) != 1:
+            raise InvalidArgument(f"there are {len(self.arms)} draws; take their states from .arms")
+        return int(self.arms[0])
+
+    @property
+    def names(self) -> list[str] | None:
+        """The names of the states drawn, where arms have names."""
+        return None if self.arm_names is None else [self.arm_names[arm] for arm in self.arms]
+
+    @property
+    def tv_bound(self) -> TotalVariation:
+        """How far the law of a draw can be from p(x)."""
+        promise = self.promise
+        return TotalVariation(promise.delta, promise.proved, promise.assumption, self.shared_order)
+
+    def __repr__(self) -> str:
+        """Show the states drawn, those drawn most often first, and what was read."""
+        states, counts = np.unique(self.arms, return_counts=True)
+        order = np.argsort(-counts, kind="stable")[:SHOWN]
+        named = [self.arm_names[arm] if self.arm_names else arm for arm in states[order]]
+        shown = ", ".join(f"{name}: {count}" for name, count in zip(named, counts[order], strict=True))
+        more = ", ..." if len(states) > SHOWN else ""
+        read = f"fraction={self.fraction:.3g}, promise={self.promise}"
+        return f"Draws({len(self.arms)} of {{{shown}{more}}}, {read})"
 
 
 def sample(
     population: Population | ArrayLike,
     log_prior: ArrayLike | None = None,
-    size: int | None = None,
-    method: Method | None = None,
+    size: int = 1,
     *,
-    rng: np.random.Generator,
+    delta: float | None = None,
+    method: Method | None = None,
+    rng: Rng = None,
     reshuffle_every: int | None = None,
     check: bool | None = None,
 ) -> Draws:
@@ -107,13 +144,16 @@ def sample(
     population : Population, or array_like of shape (N, D)
         The log factors; an array is taken as a `table`.
     log_prior : array_like of shape (D,), optional
-        log f0, up to a constant; -inf rules a state out. Default: all equal.
-    size : int, optional
-        Number of draws; None gives one, as a number rather than an array.
+        log f0, up to a constant; -inf rules a state out. Default: all equal. Where arms have names, a
+        dict or a series of pandas by these names will do.
+    size : int
+        Number of draws.
+    delta : float, optional
+        Bound on the probability that a draw is not the exact one; 0.05 for the default method.
     method : Method, optional
-        Default: `Betting` where the population knows its reward range, else ``Race(Normal())``.
-    rng : numpy.random.Generator
-        Gives the Gumbel variables and chooses the rows.
+        Who decides. Default: `Betting` where the population knows its reward range, else ``Race()``.
+    rng : numpy.random.Generator, int, or None
+        Gives the Gumbel variables and chooses the rows: a generator, a seed, or None for no seed.
     reshuffle_every : int, optional
         Put the rows in a new random order before the first and after every so many draws. It matters to
         tables of 16,384 rows and more, whose draws share the order of the rows otherwise (see `table`);
@@ -145,22 +185,21 @@ def sample(
     >>> print(draws.tv_bound)
     total variation ≤ 0.05, proved (on average over the order of the rows, which the draws share)
     """
-    rng, rewards = check_generator(rng), as_population(population)
-    method = default_method(rewards) if method is None else checked_method(method)
-    prior = checked_prior(log_prior, rewards.arms)
-    count = 1 if size is None else checked_count(size, "size", least=0)
+    rng, rewards = as_generator(rng), as_population(population)
+    method = single_method(delta, method)
+    prior = checked_prior(log_prior, rewards)
+    count = checked_count(size, "size", least=0)
     found, noisy, ordered = [], Kept(rewards.arms), rewards
     for ordered, part in batches(rewards, count, reshuffle_every, rng):
         offsets = np.tile(prior, (part, 1))
         found.append(method.answer_each(DRAW, ordered, offsets, rng))
         noisy.keep(offsets)
     promise, shared = method.promised(ordered), rewards.shares_order and reshuffle_every != 1
-    bound = TotalVariation(promise.delta, promise.proved, promise.assumption, shared)
-    draws = _draws(rewards, bound, found)
+    draws = replace(_draws(rewards, promise, found), shared_order=shared)
     if count > 0 and _is_worth(check, rewards, draws, method):
         # Not `rewards`, which may have no order yet: a check must not give it one.
         draws = replace(draws, checked=_checked(ordered, draws, prior, noisy.offsets, promise))
-    return draws if size is not None else _single(draws)
+    return draws
 
 
 AnyPopulation = TypeVar("AnyPopulation", bound=Population)
@@ -212,17 +251,18 @@ def _is_worth(check: bool | None, population: Population, draws: "Draws", method
 def _checked(
     population: Population, draws: "Draws", prior: Floats, offsets: Floats, promise: Promise
 ) -> Audit:
-    arms = np.asarray(draws.arms)[: len(offsets)]
+    arms = draws.arms[: len(offsets)]
     checked = judged(arms, compared(population, prior).plus(offsets), draws.fraction, promise)
     checked.warn()
     return checked
 
 
-def checked_prior(log_prior: ArrayLike | None, arms: int) -> Floats:
+def checked_prior(log_prior: ArrayLike | None, population: Population) -> Floats:
     """Return log f0 as an array, or say what is wrong with it."""
+    arms = population.arms
     if log_prior is None:
         return np.zeros(arms)
-    prior = floats(log_prior, "log_prior")
+    prior = floats(by_name(log_prior, population.names, "log_prior"), "log_prior")
     if prior.shape != (arms,):
         raise ShapeMismatch(f"log_prior has shape {prior.shape}; it must be ({arms},)")
     if np.isnan(prior).any() or np.isposinf(prior).any():
@@ -237,20 +277,12 @@ def share_read(evaluations: int, draws: int, population: Population) -> float:
     return evaluations / max(draws * population.rewards, 1)
 
 
-def _draws(population: Population, bound: TotalVariation, found: list[Results]) -> Draws:
+def _draws(population: Population, promise: Promise, found: list[Results]) -> Draws:
     arms, evaluations, looks, exhausted = (
         np.concatenate(parts) if parts else np.zeros(0, np.int64)
         for parts in ([getattr(part, name) for part in found] for name in DRAWN)
     )
     evaluations[:1] += population.read_before  # once for all draws, in whatever orders
     fraction = share_read(int(evaluations.sum()), len(arms), population)
-    return Draws(arms, evaluations, looks, exhausted.astype(np.bool_), fraction, bound)
-
-
-def _single(draws: Draws) -> Draws:
-    """Give the first draw, as numbers rather than arrays."""
-    arm, evaluations, looks, exhausted = (
-        np.asarray(values)[0].item()
-        for values in (draws.arms, draws.evaluations, draws.looks, draws.exhausted)
-    )
-    return replace(draws, arms=arm, evaluations=evaluations, looks=looks, exhausted=exhausted)
+    exact = exhausted.astype(np.bool_)
+    return Draws(arms, evaluations, looks, exact, fraction, promise, arm_names=population.names)

@@ -1,42 +1,40 @@
 """The method alone: which arm has the highest sum of rewards."""
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from gumbelrace.core.jit import check_generator
-from gumbelrace.methods.base import Outcome
-from gumbelrace.methods.default import default_method
+from gumbelrace.core.jit import Rng
+from gumbelrace.methods.base import Method, Outcome
+from gumbelrace.methods.default import single_method
 from gumbelrace.population.base import Population
-from gumbelrace.population.given import as_population
 
 
 def best(
     population: Population | ArrayLike,
-    delta: float = 0.05,
     *,
-    rng: np.random.Generator,
     offset: ArrayLike | None = None,
+    delta: float | None = None,
+    method: Method | None = None,
+    rng: Rng = None,
 ) -> Outcome:
     """Find the best arm, reading as few rewards as needed.
-
-    `Betting` decides where the population knows its reward range, else ``Race(Normal())``; to choose
-    yourself, call ``method.best(population, offset, rng)``.
 
     Parameters
     ----------
     population : Population, or array_like of shape (N, D)
         The rewards; an array is taken as a `table`.
-    delta : float
-        Bound on the probability that the arm returned is not the best.
-    rng : numpy.random.Generator
-        Chooses the rows.
     offset : array_like of shape (D,), optional
-        Added to the sum of each arm.
+        Added to the sum of each arm; -inf rules an arm out.
+    delta : float, optional
+        Bound on the probability that the arm returned is not the best; 0.05 for the default method.
+    method : Method, optional
+        Who decides. Default: `Betting` where the population knows its reward range, else ``Race()``.
+    rng : numpy.random.Generator, int, or None
+        Chooses the rows: a generator, a seed, or None for no seed.
 
     Returns
     -------
     Outcome
-        The arm, the rewards read, the looks taken, and whether everything was read.
+        The arm, the rewards read and their share, the looks taken, and what is promised.
 
     Examples
     --------
@@ -49,6 +47,4 @@ def best(
     >>> outcome.arm, outcome.evaluations < 30_000
     (2, True)
     """
-    check_generator(rng)
-    rewards = as_population(population)
-    return default_method(rewards, delta).best(rewards, offset, rng)
+    return single_method(delta, method).best(population, offset, rng)

@@ -31,7 +31,7 @@ def unwatched(rewards, offset, delta, seed):
         return rewards.take(index, axis=0).take(arms, axis=1)
 
     population = gr.factors(log_factors, *rewards.shape)
-    return gr.Race(gr.Normal(), delta).best(population, offset, np.random.default_rng(seed))
+    return gr.Race(gr.methods.Normal(), delta).best(population, offset, np.random.default_rng(seed))
 
 
 @settings(max_examples=30, deadline=None)
@@ -91,12 +91,14 @@ def test_intervals_are_those_of_the_bound():
         asked.append(index.copy())
         return rewards[np.ix_(index, arms)]
 
-    gr.Race(gr.Normal(), 0.1).best(gr.factors(log_factors, 5000, 3), offset, np.random.default_rng(2))
+    gr.Race(gr.methods.Normal(), 0.1).best(
+        gr.factors(log_factors, 5000, 3), offset, np.random.default_rng(2)
+    )
     race = watch(rewards, offset, 0.1, np.random.default_rng(2))
     first = rewards[asked[0]]
     assert len(first) == 50
     looks = 50 * 2 ** np.arange(7)
-    margin = gr.Normal().coefficients(0.1 / 2, looks, 5000).per_deviation[0]
+    margin = gr.methods.Normal().coefficients(0.1 / 2, looks, 5000).per_deviation[0]
     sums = first.mean(axis=0) * 5000 + offset
     leader = sums.argmax()
     deviations = (first - first[:, [leader]]).std(axis=0)

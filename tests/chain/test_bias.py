@@ -36,9 +36,11 @@ def walked(method, steps=60_000):
     """Give a trace, and its positions standardised by the right law."""
     data, mean, sd = problem()
     options = {} if method is None else {"method": method}
-    kernel = gr.Metropolis(gr.likelihood(log_factor, data, SIZE), gr.RandomWalk(2.4 * sd), **options)
-    start = gr.Position(np.array([mean]))
-    trace = gr.run(kernel, start, steps, seeded(1), chains=2, progress=False, check=0)
+    kernel = gr.Metropolis(
+        gr.likelihood(log_factor, data, SIZE), gr.kernels.RandomWalk(2.4 * sd), **options
+    )
+    start = gr.kernels.Position(np.array([mean]))
+    trace = gr.run(kernel, start, steps=steps, rng=seeded(1), chains=2, progress=False, check=0)
     return trace, (trace["position"][..., 0] - mean) / sd
 
 
@@ -104,7 +106,9 @@ def test_the_shift_of_a_probability():
     """
     population = gr.table(np.zeros((100, 2)))
     kernel = gr.Gibbs(lambda labels, variable: (population, None), 1, method=Half())
-    trace = gr.run(kernel, gr.Labels(np.zeros(1, int)), 2000, seeded(3), progress=False, check=0)
+    trace = gr.run(
+        kernel, gr.kernels.Labels(np.zeros(1, int)), steps=2000, rng=seeded(3), progress=False, check=0
+    )
     zero, one = trace.audit(0.5, rng=seeded(4)).bias
     assert (zero.of, zero.name, one.name) == ("probability", "labels[0] = 0", "labels[0] = 1")
     assert zero.value == pytest.approx(-one.value)
@@ -116,12 +120,12 @@ def test_thinned_chains_have_the_same_shift():
     trace, _ = walked(gr.Race(delta=0.05))
     checks = list(trace.checks(300, seeded(5)))
     every = shifts(trace.kernel, trace.states, checks, 1)
-    third = shifts(trace.kernel, gr.Position(trace["position"][:, ::3]), checks, 3)
+    third = shifts(trace.kernel, gr.kernels.Position(trace["position"][:, ::3]), checks, 3)
     assert [s.value for s in third] == pytest.approx([s.value for s in every], rel=0.15)
-    assert gr.run(trace.kernel, trace.last[0], 6, seeded(), thin=3, progress=False).thin == 3
+    assert gr.run(trace.kernel, trace.last[0], steps=6, rng=seeded(), thin=3, progress=False).thin == 3
 
 
 def test_clusters_are_counted():
     kernel = gr.ClusterGibbs.__new__(gr.ClusterGibbs)
-    states = gr.Labels(np.array([[[0, 0, 2], [1, 5, 2]]]), np.zeros((1, 2)))
+    states = gr.kernels.Labels(np.array([[[0, 0, 2], [1, 5, 2]]]), np.zeros((1, 2)))
     assert kernel.watched(states).clusters.tolist() == [[2.0, 3.0]]

@@ -19,7 +19,7 @@ def squared(n, theta, y):
 
 
 def run(kernel=RACED, steps=400, **options):
-    return gr.run(kernel, Choice(0), steps, seeded(1), chains=2, progress=False, **options)
+    return gr.run(kernel, Choice(0), steps=steps, rng=seeded(1), chains=2, progress=False, **options)
 
 
 def test_a_sound_method_is_checked_without_a_word():
@@ -56,7 +56,7 @@ def test_nothing_to_check(options):
 
 
 def test_a_kernel_without_a_method_is_not_checked():
-    assert gr.run(Walk(), MIXED, 20, seeded(), progress=False).checked is None
+    assert gr.run(Walk(), MIXED, steps=20, rng=seeded(), progress=False).checked is None
 
 
 def test_few_steps_are_not_checked():
@@ -91,7 +91,9 @@ def test_errors_are_compared_with_what_was_promised_of_these_decisions(reward_ra
     """The default decides at another δ where no range is known: two errors in 100 are too many there."""
     y = seeded(3).normal(size=300)
     likelihood = gr.likelihood(squared, (y,), 300, reward_range)
-    kernel = gr.Metropolis(likelihood, gr.RandomWalk(0.1))
-    trace = gr.run(kernel, gr.Position(np.zeros(1)), 200, seeded(4), progress=False, check=20)
+    kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.1))
+    trace = gr.run(
+        kernel, gr.kernels.Position(np.zeros(1)), steps=200, rng=seeded(4), progress=False, check=20
+    )
     assert trace.checked.promise.delta == delta
     assert trace.audit(0.1, rng=seeded(5)).promise.delta == delta

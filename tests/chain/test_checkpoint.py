@@ -245,9 +245,9 @@ def test_other_arguments_are_refused_and_nothing_is_changed(tmp_path, name):
 
 
 def test_another_method_is_refused(tmp_path):
-    gr.run(Raced(), Choice(0), 5, seeded(), checkpoint=tmp_path)
+    gr.run(Raced(), Choice(0), steps=5, rng=seeded(), checkpoint=tmp_path)
     with pytest.raises(CheckpointMismatch, match=r"Betting, delta 0.05.*Betting, delta 0.01"):
-        gr.run(Raced(gr.Betting(0.01)), Choice(0), 5, seeded(), checkpoint=tmp_path)
+        gr.run(Raced(gr.Betting(0.01)), Choice(0), steps=5, rng=seeded(), checkpoint=tmp_path)
 
 
 def flipped(data, place):

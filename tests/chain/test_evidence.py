@@ -23,8 +23,8 @@ def trace_of(models, weights):
     chains, draws = models.shape
     all_weights = np.broadcast_to(np.reshape(weights, (-1, 1, 3)), (chains, draws, 3))
     nothing = np.zeros((chains, draws))
-    states = gr.ModelChoice(models, (), all_weights, nothing)
-    return Trace(None, states, gr.Info(*[nothing] * 4), [None] * chains)
+    states = gr.kernels.ModelChoice(models, (), all_weights, nothing)
+    return Trace(None, states, gr.kernels.Info(*[nothing] * 4), [None] * chains)
 
 
 def sticky(weights, draws, rng, stay=0.9):
@@ -77,7 +77,7 @@ def test_nested_models_have_their_exact_evidence(right):
     if not right:
         kernel.__dict__["_laws"] = kernel._laws._replace(log_volumes=0.5 * kernel._laws.log_volumes)
     rng = seeded(2)
-    trace = gr.run(kernel, kernel.start(rng), 4000, rng, chains=4, warmup=300, progress=False)
+    trace = gr.run(kernel, kernel.start(rng=rng), steps=4000, rng=rng, chains=4, warmup=300, progress=False)
     found, exact = gr.log_evidence(trace), np.log(P) - problem.log_weights
     off = np.abs(found.values - (exact - exact[0]))[1:] / found.errors[1:]
     assert (off < stats.t.isf(ALARM / 4, 31)).all() == right
@@ -94,8 +94,8 @@ def test_weights_that_did_not_get_there_are_noticed():
     problem = Nested()
     kernel = problem.kernel(adapt_for=300)
     rng = seeded(3)
-    start = kernel.start(rng)._replace(log_weights=np.array([0.0, -400.0, 0.0]))
-    trace = gr.run(kernel, start, 500, rng, warmup=300, progress=False)
+    start = kernel.start(rng=rng)._replace(log_weights=np.array([0.0, -400.0, 0.0]))
+    trace = gr.run(kernel, start, steps=500, rng=rng, warmup=300, progress=False)
     with pytest.warns(WeakEvidence, match=r"model 1 has 0 draws.*log_weights"):
         found = gr.log_evidence(trace)
     assert np.isnan(found.values[1])
@@ -119,10 +119,10 @@ def test_enough_visits_need_no_warning():
 def test_what_is_wrong_is_said():
     rng = seeded()
     kernel = Nested().kernel(adapt_for=100)
-    adapting = gr.run(kernel, kernel.start(rng), 100, rng, progress=False)
+    adapting = gr.run(kernel, kernel.start(rng=rng), steps=100, rng=rng, progress=False)
     with pytest.raises(InvalidArgument, match="more steps than adapt_for"):
         gr.log_evidence(adapting)
     with pytest.raises(InvalidArgument, match="CarlinChib"):
-        gr.log_evidence(gr.run(Autoregression(), Point(0.0), 10, rng, progress=False))
+        gr.log_evidence(gr.run(Autoregression(), Point(0.0), steps=10, rng=rng, progress=False))
     with pytest.raises(InvalidArgument, match="reference"):
         gr.log_evidence(trace_of(sticky(-TRUE[None], 100, rng), -TRUE), reference=3)

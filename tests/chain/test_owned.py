@@ -100,7 +100,7 @@ PLACES = {
     "held['y']": lambda y: {"y": y},
     "held.right": lambda y: Pair(None, y),
     "held.values": lambda y: Plain(y),
-    "held.scale": lambda y: gr.RandomWalk(y),
+    "held.scale": lambda y: gr.kernels.RandomWalk(y),
     "held.data[0]": lambda y: gr.pairs(log_factor, (y, 2.0), 5),
     "held.data": lambda y: scipy.sparse.csr_matrix(np.diag(y)),
     "held.rewards": lambda y: gr.table(y[:, None]),
@@ -174,8 +174,9 @@ UNSEEN = {
 @pytest.mark.parametrize("what", UNSEEN)
 def test_what_cannot_be_seen_is_named_once(what, tmp_path):
     def run(tag):
-        arguments = Holder([1.0, UNSEEN[what]()]), Point(0.0), 2, seeded()
-        gr.run(*arguments, checkpoint=tmp_path / str(tag), progress=False, tag=tag)
+        kernel = Holder([1.0, UNSEEN[what]()])
+        options = {"checkpoint": tmp_path / str(tag), "progress": False, "tag": tag}
+        gr.run(kernel, Point(0.0), steps=2, rng=0, **options)
 
     with pytest.warns(UnseenData, match=rf"held\[1\].*\({what}\).*tag=") as caught:
         run(None)
@@ -258,7 +259,9 @@ Y, WIDE = np.arange(300.0) / 300.0, prior(1.0)
 
 def metropolis(log_factor=by_square, size=300, log_prior=WIDE, method=None):
     likelihood = gr.likelihood(log_factor, (Y,), size)
-    return gr.Metropolis(likelihood, gr.RandomWalk(0.1), log_prior, method or gr.Race(first=8))
+    return gr.Metropolis(
+        likelihood, gr.kernels.RandomWalk(0.1), log_prior=log_prior, method=method or gr.Race(first=8)
+    )
 
 
 POSTERIORS = {
@@ -271,7 +274,7 @@ POSTERIORS = {
         metropolis(log_prior=lambda x: np.cos(x[0])),
     ),
     "method.first": (metropolis(), metropolis(method=gr.Race(first=50))),
-    "method.bound": (metropolis(), metropolis(method=gr.Race(gr.Serfling(), first=8))),
+    "method.bound": (metropolis(), metropolis(method=gr.Race(gr.methods.Serfling(), first=8))),
     "conditional.weight": tuple(gr.Gibbs(conditional(weight), 2) for weight in (0.0, 1.0)),
     "keep": tuple(
         gr.ClusterGibbs(gr.pairs(log_factor, (OTHER, 1.0), 3), keep=k) for k in ("pairs", "nothing")
@@ -293,8 +296,8 @@ def test_the_size_of_a_population_counts():
 
 def test_a_checkpoint_by_another_function_is_refused(tmp_path):
     def run(kernel):
-        start = gr.Position(np.zeros(1))
-        return gr.run(kernel, start, 3, seeded(), checkpoint=tmp_path, progress=False, check=0)
+        start = gr.kernels.Position(np.zeros(1))
+        return gr.run(kernel, start, steps=3, rng=seeded(), checkpoint=tmp_path, progress=False, check=0)
 
     run(metropolis(log_prior=lambda x: -x @ x))
     run(metropolis(log_prior=lambda x: -x @ x))
@@ -331,13 +334,13 @@ def counting_prior():
 
 def test_what_counts_while_a_chain_runs_is_no_data():
     likelihood = Counted(1.0)
-    kernel = gr.Metropolis(likelihood, gr.RandomWalk(0.1), counting_prior())
+    kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.1), log_prior=counting_prior())
     before, of_class = fingerprints(kernel), fingerprints(Holder(Counted))
-    gr.run(kernel, gr.Position(np.zeros(1)), 5, seeded(), progress=False)
+    gr.run(kernel, gr.kernels.Position(np.zeros(1)), steps=5, rng=seeded(), progress=False)
     assert Counted.calls_of_all >= likelihood.calls > 0
     assert fingerprints(kernel) == before
     assert fingerprints(Holder(Counted)) == of_class
-    assert fingerprints(gr.Metropolis(Counted(2.0), kernel.proposal, kernel.log_prior)) != before
+    assert fingerprints(gr.Metropolis(Counted(2.0), kernel.proposal, log_prior=kernel.log_prior)) != before
 
 
 def in_a_set(x):
@@ -377,7 +380,7 @@ def test_fingerprints_are_the_same_in_another_process():
 
 def raced(rewards, path, **options):
     kernel = Raced(population=gr.table(rewards))
-    return gr.run(kernel, Choice(0), 20, seeded(1), checkpoint=path, progress=False, **options)
+    return gr.run(kernel, Choice(0), steps=20, rng=seeded(1), checkpoint=path, progress=False, **options)
 
 
 def test_a_checkpoint_of_other_data_is_refused(tmp_path):

@@ -63,20 +63,20 @@ def test_lines_are_not_cut(count):
 
 def test_nothing_is_shown_where_nobody_looks(capfd):
     assert screen(chains(2), 10, terminal=False) == []
-    gr.run(Autoregression(), Point(0.0), 10, seeded(), chains=2)
+    gr.run(Autoregression(), Point(0.0), steps=10, rng=seeded(), chains=2)
     assert capfd.readouterr() == ("", "")
 
 
 def test_nothing_is_shown_if_not_wanted(monkeypatch, capfd):
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal
-    gr.run(Autoregression(), Point(0.0), 10, seeded(), progress=False)
+    gr.run(Autoregression(), Point(0.0), steps=10, rng=seeded(), progress=False)
     assert capfd.readouterr() == ("", "")
-    gr.run(Autoregression(), Point(0.0), 10, seeded(), progress=True)
+    gr.run(Autoregression(), Point(0.0), steps=10, rng=seeded(), progress=True)
     assert "chain 0" in capfd.readouterr().err
 
 
 def test_without_rich_nothing_is_shown(monkeypatch, capfd):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setitem(sys.modules, "rich.console", None)
-    assert gr.run(Autoregression(), Point(0.0), 10, seeded()).draws == 10
+    assert gr.run(Autoregression(), Point(0.0), steps=10, rng=seeded()).draws == 10
     assert capfd.readouterr() == ("", "")

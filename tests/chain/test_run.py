@@ -40,7 +40,7 @@ def test_a_run_is_the_steps_of_each_chain():
 
 
 def test_dtypes_and_shapes_are_those_of_the_state():
-    trace = gr.run(Walk(), MIXED, 5, seeded(), 2)
+    trace = gr.run(Walk(), MIXED, steps=5, rng=seeded(), chains=2)
     assert {name: (trace[name].dtype.name, trace[name].shape[2:]) for name in trace.names} == {
         "x": ("float64", ()),
         "count": ("int64", ()),
@@ -55,14 +55,14 @@ def test_dtypes_and_shapes_are_those_of_the_state():
 
 
 def test_the_timing_of_threads_does_not_matter():
-    calm = gr.run(Walk(), MIXED, 30, seeded(1), chains=4)
+    calm = gr.run(Walk(), MIXED, steps=30, rng=seeded(1), chains=4)
     for _ in range(2):
-        assert_same(gr.run(Walk(pause=1e-3), MIXED, 30, seeded(1), chains=4), calm)
+        assert_same(gr.run(Walk(pause=1e-3), MIXED, steps=30, rng=seeded(1), chains=4), calm)
 
 
 def test_raced_chains_in_threads_are_the_same():
     kernel = Raced()
-    together = gr.run(kernel, Choice(0), 300, seeded(2), chains=3)
+    together = gr.run(kernel, Choice(0), steps=300, rng=seeded(2), chains=3)
     for chain, rng in enumerate(seeded(2).spawn(3)):
         states, _ = by_hand(kernel, Choice(0), 300, rng)
         assert together["arm"][chain].tolist() == [state.arm for state in states]
@@ -72,7 +72,7 @@ def test_raced_chains_in_threads_are_the_same():
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 40), st.integers(0, 9), st.integers(1, 7))
 def test_warmup_and_thinning(steps, warmup, thin):
-    trace = gr.run(Walk(), MIXED, steps, seeded(), warmup=warmup, thin=thin)
+    trace = gr.run(Walk(), MIXED, steps=steps, rng=seeded(), warmup=warmup, thin=thin)
     states, infos = by_hand(Walk(), MIXED, warmup + steps, seeded().spawn(1)[0])
     assert trace["x"][0].tolist() == [state.x for state in states[warmup:]][thin - 1 :: thin]
     assert trace.draws == steps // thin
@@ -85,9 +85,9 @@ def test_warmup_and_thinning(steps, warmup, thin):
 
 
 def test_a_state_for_each_chain():
-    trace = gr.run(Autoregression(0.0), [Point(0.0), Point(100.0)], 3, seeded(), chains=2)
+    trace = gr.run(Autoregression(0.0), [Point(0.0), Point(100.0)], steps=3, rng=seeded(), chains=2)
     assert trace.chains == 2
-    still = gr.run(Still(), [Point(1.0), Point(2.0)], 2, seeded(), chains=2)
+    still = gr.run(Still(), [Point(1.0), Point(2.0)], steps=2, rng=seeded(), chains=2)
     assert still["x"].tolist() == [[1.0, 1.0], [2.0, 2.0]]
 
 
@@ -107,7 +107,7 @@ class Changing(Kernel):
 @pytest.mark.parametrize("becomes", [1.0, np.zeros(2), True, np.int32(3), (1, 2)])
 def test_a_leaf_that_changes_its_kind_is_an_error(becomes):
     with pytest.raises(ShapeMismatch, match="initial state") as raised:
-        gr.run(Changing(becomes), Point(0), 3, seeded())
+        gr.run(Changing(becomes), Point(0), steps=3, rng=seeded())
     assert "chain 0" in raised.value.__notes__[0]
 
 
@@ -120,7 +120,7 @@ class Blocks(Still):
 @pytest.mark.parametrize("warmup", [0, 1])
 def test_blocks_are_not_rounded_to_the_initial_state(warmup):
     with pytest.raises(ShapeMismatch, match="initial state"):
-        gr.run(Blocks(), Point(0), 3, seeded(), warmup=warmup)
+        gr.run(Blocks(), Point(0), steps=3, rng=seeded(), warmup=warmup)
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,10 @@ def test_blocks_are_not_rounded_to_the_initial_state(warmup):
         ({"chains": 0}, InvalidArgument),
         ({"warmup": -1}, InvalidArgument),
         ({"thin": 0}, InvalidArgument),
-        ({"rng": 3}, InvalidGenerator),
+        ({"rng": 0.5}, InvalidGenerator),
         ({"rng": np.random.RandomState(0)}, InvalidGenerator),
+        ({"rng": None, "checkpoint": "run"}, InvalidGenerator),
+        ({"state": None}, InvalidArgument),
         ({"state": np.zeros(3)}, InvalidArgument),
         ({"state": Point("here")}, InvalidArgument),
         ({"state": Point([1.0])}, InvalidArgument),
@@ -161,7 +163,7 @@ class Failing(Kernel):
 
 def test_an_error_stops_all_chains_and_names_its_own():
     with pytest.raises(ZeroDivisionError, match="no") as raised:
-        gr.run(Failing(), [Point(0.0), Point(1.0), Point(-1.0)], 100_000, seeded(), chains=3)
+        gr.run(Failing(), [Point(0.0), Point(1.0), Point(-1.0)], steps=100_000, rng=seeded(), chains=3)
     assert raised.value.__notes__ == ["In chain 1 of 3, after 2 steps."]
     assert not [thread for thread in threading.enumerate() if "ThreadPool" in thread.name]
 
@@ -174,7 +176,7 @@ def test_an_error_of_the_display_stops_the_chains(monkeypatch):
     monkeypatch.setattr("gumbelrace.chain.run.shown", broken)
     kernel = Counting()
     with pytest.raises(ZeroDivisionError):
-        gr.run(kernel, Point(0.0), 3000, seeded())
+        gr.run(kernel, Point(0.0), steps=3000, rng=seeded())
     assert 0 < len(kernel.seen) < 3000
 
 
@@ -207,7 +209,7 @@ only_in_main = pytest.mark.skipif(
 
 @only_in_main
 def test_ctrl_c_gives_what_there_is():
-    trace = gr.run(Interrupting(), [Point(0.0), Point(1000.0)], 100_000, seeded(), chains=2)
+    trace = gr.run(Interrupting(), [Point(0.0), Point(1000.0)], steps=100_000, rng=seeded(), chains=2)
     assert trace.interrupted
     assert 0 < trace.draws < 100_000
     assert trace["x"].shape == trace.info.looks.shape == (2, trace.draws)
@@ -229,12 +231,12 @@ class Insisting(Kernel):
 @only_in_main
 def test_a_second_ctrl_c_is_as_always():
     with pytest.raises(KeyboardInterrupt):
-        gr.run(Insisting(), Point(0.0), 100, seeded())
+        gr.run(Insisting(), Point(0.0), steps=100, rng=seeded())
 
 
 @only_in_main
 def test_ctrl_c_works_as_before_afterwards():
-    gr.run(Interrupting(), Point(0.0), 100_000, seeded())
+    gr.run(Interrupting(), Point(0.0), steps=100_000, rng=seeded())
     with pytest.raises(KeyboardInterrupt):
         press_ctrl_c()
 
@@ -246,10 +248,10 @@ def press_ctrl_c():
 
 def test_a_run_outside_the_main_thread():
     found = []
-    thread = threading.Thread(target=lambda: found.append(gr.run(Walk(), MIXED, 5, seeded())))
+    thread = threading.Thread(target=lambda: found.append(gr.run(Walk(), MIXED, steps=5, rng=seeded())))
     thread.start()
     thread.join()
-    assert_same(found[0], gr.run(Walk(), MIXED, 5, seeded()))
+    assert_same(found[0], gr.run(Walk(), MIXED, steps=5, rng=seeded()))
 
 
 class Overflowing(Kernel):
@@ -259,12 +261,12 @@ class Overflowing(Kernel):
 
 def test_settings_of_numpy_hold_in_the_threads():
     with np.errstate(over="raise"), pytest.raises(FloatingPointError):
-        gr.run(Overflowing(), Point(0.0), 1, seeded())
+        gr.run(Overflowing(), Point(0.0), steps=1, rng=seeded())
 
 
 def peak(steps, thin):
     tracemalloc.start()
-    gr.run(Autoregression(), Point(0.0), steps, seeded(), thin=thin)
+    gr.run(Autoregression(), Point(0.0), steps=steps, rng=seeded(), thin=thin)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return most

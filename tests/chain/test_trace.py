@@ -46,8 +46,8 @@ def test_a_trace_without_draws():
 
 
 def test_going_on_from_the_last_states():
-    first = gr.run(Tuned(), START, 5, seeded(), chains=2)
-    second = gr.run(Tuned(), first.last, 5, seeded(1), chains=2)
+    first = gr.run(Tuned(), START, steps=5, rng=seeded(), chains=2)
+    second = gr.run(Tuned(), first.last, steps=5, rng=seeded(1), chains=2)
     np.testing.assert_allclose(second["scale"][:, -1], 0.9**10)
 
 
@@ -75,7 +75,7 @@ def test_groups_of_arviz():
 def test_arviz_on_disk(tmp_path):
     import xarray
 
-    trace = gr.run(Walk(), MIXED, 20, seeded(), chains=2)
+    trace = gr.run(Walk(), MIXED, steps=20, rng=seeded(), chains=2)
     trace.to_arviz().to_netcdf(tmp_path / "trace.nc", engine="h5netcdf")
     with xarray.open_datatree(tmp_path / "trace.nc", engine="h5netcdf") as tree:
         for name in trace.names:
@@ -87,7 +87,7 @@ def test_arviz_on_disk(tmp_path):
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.8])
 def test_effective_sample_size(correlation):
     """AR(1) with 4 x 2500 draws: n (1 - φ) / (1 + φ), within 15%; no correlation does not fit φ = 0.5."""
-    trace = gr.run(Autoregression(correlation), Point(0.0), 2500, seeded(4), chains=4, warmup=50)
+    trace = gr.run(Autoregression(correlation), Point(0.0), steps=2500, rng=seeded(4), chains=4, warmup=50)
     expected = 10_000 * (1 - correlation) / (1 + correlation)
     assert trace.ess()["x"] == pytest.approx(expected, rel=0.15)
     assert trace.ess(relative=True)["x"] == pytest.approx(expected / 10_000, rel=0.15)
@@ -96,7 +96,7 @@ def test_effective_sample_size(correlation):
 
 def test_chains_apart_have_a_large_rhat():
     starts = [Point(0.0), Point(1000.0)]
-    trace = gr.run(Autoregression(0.999), starts, 200, seeded(), chains=2)
+    trace = gr.run(Autoregression(0.999), starts, steps=200, rng=seeded(), chains=2)
     assert trace.rhat()["x"] > 1.5
 
 
@@ -133,7 +133,7 @@ class Guess(gr.Method):
 
 def test_the_audit_finds_the_error_of_a_guess():
     """A guess of two arms is wrong half of the time: outside the 99.99% interval once in 10,000 seeds."""
-    trace = gr.run(Raced(Guess()), Choice(0), 1000, seeded(1), chains=2)
+    trace = gr.run(Raced(Guess()), Choice(0), steps=1000, rng=seeded(1), chains=2)
     report = trace.audit(share=0.5, rng=seeded(2), confidence=0.9999)
     assert report.draws == 1000
     assert report.interval[0] <= 0.5 <= report.interval[1]
@@ -144,7 +144,7 @@ def test_the_audit_finds_the_error_of_a_guess():
 @pytest.mark.parametrize("method", [gr.Betting(), gr.Exact()])
 def test_the_audit_of_a_sound_method(method):
     """P(error) ≤ δ: broken only if the 99.99% interval lies above."""
-    trace = gr.run(Raced(method), Choice(0), 500, seeded(1), chains=2)
+    trace = gr.run(Raced(method), Choice(0), steps=500, rng=seeded(1), chains=2)
     report = trace.audit(share=0.3, rng=seeded(2), confidence=0.9999)
     assert not report.broken
     assert report.draws == 300
@@ -153,13 +153,13 @@ def test_the_audit_of_a_sound_method(method):
 
 
 def test_the_audit_of_a_kernel_without_a_method_says_what_is_missing():
-    trace = gr.run(Autoregression(), Point(0.0), 20, seeded(1), progress=False)
+    trace = gr.run(Autoregression(), Point(0.0), steps=20, rng=seeded(1), progress=False)
     with pytest.raises(InvalidArgument, match=r"Autoregression has no method.*field `method`"):
         trace.audit(rng=seeded())
 
 
 def test_the_audit_is_the_same_for_the_same_seed():
-    trace = gr.run(Raced(Guess()), Choice(0), 100, seeded(1))
+    trace = gr.run(Raced(Guess()), Choice(0), steps=100, rng=seeded(1))
     assert trace.audit(0.5, rng=seeded(3)) == trace.audit(0.5, rng=seeded(3))
     assert trace.audit(1e-9, rng=seeded()).draws == 1
 
@@ -180,7 +180,7 @@ class Picky(Kernel):
 
 
 def test_the_audit_gives_the_kernel_states_as_it_knows_them():
-    trace = gr.run(Picky(), MIXED, 10, seeded())
+    trace = gr.run(Picky(), MIXED, steps=10, rng=seeded())
     report = trace.audit(1.0, rng=seeded())
     assert (report.errors, report.draws) == (10, 10)
 
@@ -196,7 +196,7 @@ class Noting(Autoregression):
 
 
 def test_the_audit_takes_no_state_twice():
-    trace = gr.run(Noting(), Point(0.0), 20, seeded(), chains=3)
+    trace = gr.run(Noting(), Point(0.0), steps=20, rng=seeded(), chains=3)
     trace.audit(1.0, rng=seeded())
     assert sorted(Noting.noted) == sorted(trace["x"].ravel())
 
@@ -204,7 +204,7 @@ def test_the_audit_takes_no_state_twice():
 @pytest.mark.parametrize("share", [0.0, -1.0, 1.5, float("nan")])
 def test_a_share_is_a_share(share):
     with pytest.raises(InvalidArgument, match="share"):
-        gr.run(Raced(), Choice(0), 5, seeded()).audit(share, rng=seeded())
+        gr.run(Raced(), Choice(0), steps=5, rng=seeded()).audit(share, rng=seeded())
 
 
 def test_info_is_a_named_tuple_of_arrays():
@@ -243,7 +243,7 @@ JUMP = Jump(0, (np.zeros(2, int), np.zeros(2, int)), 1, 2, 3)
 
 
 def test_what_is_not_a_variable_is_masked():
-    trace = gr.run(Jumping(), JUMP, 200, seeded(), chains=2)
+    trace = gr.run(Jumping(), JUMP, steps=200, rng=seeded(), chains=2)
     posterior = trace.to_arviz()["posterior"]
     for k in range(2):
         there = trace["model"] == k
@@ -255,7 +255,7 @@ def test_what_is_not_a_variable_is_masked():
 
 
 def test_names_that_arviz_needs_get_an_underscore():
-    tree = gr.run(Jumping(), JUMP, 20, seeded()).to_arviz()
+    tree = gr.run(Jumping(), JUMP, steps=20, rng=seeded()).to_arviz()
     assert (tree["posterior"]["draw__"].values == 1).all()
     assert (tree["posterior"]["draw_"].values == 2).all()
     assert (tree["sample_stats"]["looks_"].values == 3).all()
@@ -269,7 +269,7 @@ def test_effective_draws_of_a_model_are_those_in_which_it_is_current():
     problem = Nested()
     kernel = problem.kernel()
     start = problem.start(kernel, seeded(5), 0)
-    trace = gr.run(kernel, start, 2000, seeded(6), chains=2, progress=False)
+    trace = gr.run(kernel, start, steps=2000, rng=seeded(6), chains=2, progress=False)
     posterior, model = trace.to_arviz()["posterior"], trace["model"]
     x = posterior["parameters.1"].sel(chain=[0])[..., 0].dropna("draw")
     assert x.size == (model[0] == 1).sum()

@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from gumbelrace.cli import progress as shown
+from gumbelrace.cli.app import COMMANDS, loaded
 
 
 def python(*words, **environment) -> subprocess.CompletedProcess:
@@ -54,8 +55,25 @@ def test_missing_packages_are_named(missing):
     )
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_says_of_each_command_what_it_says_itself(name):
+    assert loaded(name).help.splitlines()[0] == COMMANDS[name]
+
+
+def test_help_loads_no_compiler():
+    code = (
+        "import sys; sys.argv = ['gumbelrace', '--help']\n"
+        "from gumbelrace.cli.main import main\n"
+        "try: main()\n"
+        "finally: print(*sys.modules)"
+    )
+    shown = python("-c", code).stdout
+    assert "best" in shown
+    assert {module.split(".")[0] for module in shown.split()} & {"numba", "scipy", "numpy"} == set()
+
+
 def test_the_library_does_not_load_the_command_line():
-    loaded = python("-c", "import sys, gumbelrace; print(*sys.modules)").stdout.split()
+    loaded = python("-c", "import sys; from gumbelrace import best; print(*sys.modules)").stdout.split()
     assert "gumbelrace.selection" in loaded
     assert [m for m in loaded if m.split(".")[0] in ("typer", "rich", "click", "pyarrow")] == []
     assert [m for m in loaded if m.startswith("gumbelrace.cli")] == []

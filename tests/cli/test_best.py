@@ -19,7 +19,9 @@ def found(result) -> dict:
     return json.loads(result.stdout)
 
 
-@pytest.mark.parametrize("more", [[], ["--shuffled"], ["--exact"], ["--range", -1, 2], ["--delta", 0.001]])
+@pytest.mark.parametrize(
+    "more", [[], ["--shuffled"], ["--exact"], ["--reward-range", -1, 2], ["--delta", 0.001]]
+)
 def test_the_best_column_of_every_kind_of_file(run, table, more):
     answer = found(run("best", table, "--json", *more))
     assert answer["column"] == (1 if table.suffix == ".npy" else "bee")
@@ -43,7 +45,7 @@ def test_people_are_told_what_was_found(run, table):
     text = " ".join(result.stdout.split())
     if table.suffix == ".npy":
         assert "assuming that" in text
-        assert "--range LOW HIGH would prove it" in text
+        assert "--reward-range LOW HIGH would prove it" in text
     else:
         assert "proved" in text
         assert f"after {table.name} was read once" in text
@@ -60,7 +62,7 @@ def test_what_is_proved_and_what_is_assumed(run, tmp_path, scores):
         return answer["assumption"]
 
     assert "normally distributed" in assumption("floats.npy")
-    assert assumption("floats.npy", "--range", -5, 5) is None
+    assert assumption("floats.npy", "--reward-range", -5, 5) is None
     assert assumption("bools.npy") is None
     assert "random order" in assumption("many.npy", "--shuffled")
     # Few rows are drawn one by one: how they lie does not matter.
@@ -71,7 +73,7 @@ def test_columns_and_the_lowest(run, table):
     names = ["0", "2"] if table.suffix == ".npy" else ["ant", "cat"]
     answers = [
         found(run("best", table, "--columns", ",".join(names), "--json", *more))["column"]
-        for more in ([], ["--minimum"], ["--minimum", "--range", -2, 2])
+        for more in ([], ["--minimum"], ["--minimum", "--reward-range", -2, 2])
     ]
     assert [str(answer) for answer in answers] == [names[0], names[1], names[1]]
 

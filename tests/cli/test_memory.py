@@ -31,7 +31,7 @@ print(peak() - before, result.stdout)
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="peak memory is read from /proc")
-@pytest.mark.parametrize("more", [[], ["--range", "0", "1"], ["--shuffled"], ["--exact"]])
+@pytest.mark.parametrize("more", [[], ["--reward-range", "0", "1"], ["--shuffled"], ["--exact"]])
 def test_share_and_memory(tmp_path_factory, more):
     """At δ = 0.01, 5% of the rows suffice, and 24 MB in any case: the file is four times as large."""
     small, large = files(tmp_path_factory.getbasetemp())

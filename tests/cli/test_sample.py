@@ -31,7 +31,11 @@ def law_holds(counts: dict, probabilities: np.ndarray) -> bool:
 
 @pytest.mark.parametrize(
     ("deviation", "draws", "more", "added_up"),
-    [(1e-8, 1500, ["--range", -2.5e-5, -9e-6], False), (1e-8, 1500, [], False), (1e-3, 4000, [], True)],
+    [
+        (1e-8, 1500, ["--reward-range", -2.5e-5, -9e-6], False),
+        (1e-8, 1500, [], False),
+        (1e-3, 4000, [], True),
+    ],
 )
 def test_law(run, tmp_path, deviation, draws, more, added_up):
     """Oracle: softmax of the sums, χ² at 1e-4, seed 4. Negative control: a law that is not far from it.

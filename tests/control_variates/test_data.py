@@ -191,7 +191,9 @@ def test_race_keeps_its_promise_on_residuals(outliers):
     points = near(y, arms=5)
     found = gr.data_taylor(y, derivatives, bins=10, outliers=outliers)
     population = gr.likelihood(log_factor, (y,), len(y)).minus(found)(points)
-    report = gr.audit(population, gr.Race(delta=0.05), 500, rng=seeded(7), log_prior=-totals(population))
+    report = gr.audit(
+        population, gr.Race(delta=0.05), draws=500, rng=seeded(7), log_prior=-totals(population)
+    )
     assert bdtrc(report.errors - 1, 500, 0.05) >= FALSE_ALARM
     assert 0.0 < report.fraction < 0.9
 
@@ -281,7 +283,7 @@ def test_derivatives_by_jax():
     def log_density(y, theta):
         return jnp.sum(-0.5 * (FREEDOM + 1.0) * jnp.log1p((y - theta) ** 2 / FREEDOM))
 
-    by_jax = gr.derivatives_by_jax(log_density)
+    by_jax = gr.control_variates.derivatives_by_jax(log_density)
     for found, expected in zip(by_jax(y[:5], near(y)), derivatives(y[:5], near(y)), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
     found = gr.data_taylor(y, by_jax, bins=3, outliers=0.1)
@@ -292,4 +294,4 @@ def test_derivatives_by_jax():
 def test_without_jax_the_extra_is_named(without):
     without("jax")
     with pytest.raises(MissingPackage, match=r"gumbelrace\[jax\]"):
-        gr.derivatives_by_jax(lambda y, theta: 0.0)
+        gr.control_variates.derivatives_by_jax(lambda y, theta: 0.0)

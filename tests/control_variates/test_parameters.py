@@ -185,7 +185,7 @@ def test_methods_keep_their_promise_on_residuals(name, method):
     model = BUILT[name]
     points = near(model, scale=0.08)
     population = likelihood(model).minus(bounded(model))(points)
-    report = gr.audit(population, method, 500, rng=seeded(7), log_prior=-totals(population))
+    report = gr.audit(population, method, draws=500, rng=seeded(7), log_prior=-totals(population))
     assert bdtrc(report.errors - 1, 500, 0.05) >= FALSE_ALARM
     assert report.fraction > 0.0
 

@@ -49,8 +49,8 @@ def exact_mean(rare):
 def z_of_chain(rare, likelihood):
     """How many standard errors (of 50 batch means) a chain's mean of the slope is off."""
     scale = np.linalg.cholesky(np.linalg.inv(-rare[3]))
-    kernel = gr.Metropolis(likelihood, gr.RandomWalk(1.4 * scale), method=gr.Race(delta=0.001))
-    block = kernel.steps(np.random.default_rng(0), gr.Position(rare[2]), STEPS)
+    kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(1.4 * scale), method=gr.Race(delta=0.001))
+    block = kernel.steps(np.random.default_rng(0), gr.kernels.Position(rare[2]), STEPS)
     means = block.states.position[:, 1].reshape(50, -1).mean(axis=1)
     return (means.mean() - exact_mean(rare)) / (means.std(ddof=1) / np.sqrt(50))
 
@@ -152,7 +152,7 @@ def audited(heavy_tailed, **options):
     found = gr.data_taylor(y, derivatives, bins=50, **options)
     population = gr.likelihood(log_factor, (y,), SIZE).minus(found)(points)
     assert_same_sums(population, rewards_of(y, points))
-    return gr.audit(population, gr.Race(delta=0.05), 300, rng=seeded(2))
+    return gr.audit(population, gr.Race(delta=0.05), draws=300, rng=seeded(2))
 
 
 def test_outliers_are_chosen_by_their_residuals(heavy_tailed):

@@ -25,7 +25,7 @@ def stored(order=2, **options):
     z = MODEL.y - MODEL.x @ MODEL.mode
     hessians = student_curvature(z)[:, None, None] * MODEL.x[:, :, None] * MODEL.x[:, None, :]
     given = (student(z), -student_slope(z)[:, None] * MODEL.x, hessians if order == 2 else None)
-    return gr.stored_taylor(*given, MODEL.mode, **options)
+    return gr.control_variates.stored_taylor(*given, MODEL.mode, **options)
 
 
 def options_of(order, outliers):
@@ -59,7 +59,9 @@ def test_derivatives_of_rows_always_read_are_not_used():
     values[3], gradients[3] = np.nan, np.nan
     bounds = np.ones(10)
     bounds[3] = np.inf
-    found = gr.stored_taylor(values, gradients, None, [0.0], remainder=bounds, outliers=0.1)
+    found = gr.control_variates.stored_taylor(
+        values, gradients, None, [0.0], remainder=bounds, outliers=0.1
+    )
     assert found.always.rows.tolist() == [3]
     assert np.isfinite(found.at([[1.0]]).residual_range).all()
 
@@ -76,7 +78,7 @@ def test_derivatives_of_rows_always_read_are_not_used():
 )
 def test_shapes_are_checked(values, gradients, hessians, message):
     with pytest.raises(ShapeMismatch, match=message):
-        gr.stored_taylor(values, gradients, hessians, [0.0, 0.0])
+        gr.control_variates.stored_taylor(values, gradients, hessians, [0.0, 0.0])
 
 
 @pytest.mark.parametrize("part", [0, 1, 2])
@@ -84,12 +86,12 @@ def test_derivatives_that_are_not_finite_are_an_error(part):
     given = [np.zeros(5), np.zeros((5, 2)), np.zeros((5, 2, 2))]
     given[part][3] = np.nan
     with pytest.raises(InvalidArgument, match="no finite value, gradient or Hessian"):
-        gr.stored_taylor(*given, [0.0, 0.0])
+        gr.control_variates.stored_taylor(*given, [0.0, 0.0])
 
 
 def test_no_rows_are_an_error():
     with pytest.raises(InvalidArgument, match="size is 0"):
-        gr.stored_taylor(np.zeros(0), np.zeros((0, 1)), None, [0.0])
+        gr.control_variates.stored_taylor(np.zeros(0), np.zeros((0, 1)), None, [0.0])
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -101,7 +103,7 @@ def test_by_jax(order):
         return -2.5 * jnp.log1p((y - jnp.dot(x, theta)) ** 2 / 4.0)
 
     options, points = options_of(order, 0.1), near(MODEL)
-    found = gr.jax_taylor(log_factor, MODEL.data, MODEL.mode, order, **options)
+    found = gr.control_variates.jax_taylor(log_factor, MODEL.data, MODEL.mode, order, **options)
     expected = stored(order, **options)
     for part in ("value", "gradient", "hessian"):
         np.testing.assert_allclose(getattr(found, part), getattr(expected, part), rtol=1e-10, atol=1e-9)
@@ -112,4 +114,4 @@ def test_by_jax(order):
 def test_without_jax_the_extra_is_named(without):
     without("jax")
     with pytest.raises(MissingPackage, match=r"gumbelrace\[jax\]"):
-        gr.jax_taylor(lambda theta: 0.0, (), [0.0])
+        gr.control_variates.jax_taylor(lambda theta: 0.0, (), [0.0])

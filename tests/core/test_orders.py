@@ -161,9 +161,9 @@ def sweeps(steps, tmp_path=None, chains=1):
         return tables[variable], np.where(np.arange(3) == labels[1 - variable], 0.5, 0.0)
 
     kernel = gr.Gibbs(conditional, variables=2, method=gr.Betting(0.05))
-    start = gr.Labels(np.array([0, 1]))
+    start = gr.kernels.Labels(np.array([0, 1]))
     options = {"chains": chains, "progress": False, "check": 0, "checkpoint": tmp_path}
-    return gr.run(kernel, start, steps, seeded(7), **options)["labels"]
+    return gr.run(kernel, start, steps=steps, rng=seeded(7), **options)["labels"]
 
 
 def test_chains_that_share_a_table_do_not_depend_on_which_comes_first():
@@ -186,6 +186,6 @@ def test_tables_made_within_steps_have_orders_of_their_own():
         return made[-1]
 
     y = seeded(1).normal(size=SIZE)
-    kernel = gr.Metropolis(likelihood, gr.RandomWalk(0.01), method=gr.Betting(0.05))
-    gr.run(kernel, gr.Position(np.zeros(1)), 6, seeded(2), progress=False, check=0)
+    kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.01), method=gr.Betting(0.05))
+    gr.run(kernel, gr.kernels.Position(np.zeros(1)), steps=6, rng=seeded(2), progress=False, check=0)
     assert len({tuple(table._names[:9]) for table in made}) == len(made) == 6

@@ -46,7 +46,7 @@ def tail(cells, probabilities, slack=0.0):
     return 1.0 - chndtr(statistic, freedom, shift) if slack > 0.0 else chdtrc(freedom, statistic)
 
 
-def invariance(kernel, target, rng, replicates=1200, steps=3, slack=0.0, state=gr.Position):
+def invariance(kernel, target, rng, replicates=1200, steps=3, slack=0.0, state=gr.kernels.Position):
     """Tail probability of where replicates end that start from the (one-dimensional) target."""
     ends = [
         after(kernel, state(np.array([x])), steps, rng).position[0] for x in target.draw(rng, replicates)
@@ -124,7 +124,7 @@ class Line:
     def gradient(self, index, x):
         return self.design[index].T @ (self.y[index] - self.design[index] @ x)
 
-    def invariance(self, kernel, rng, replicates, state=gr.Position):
+    def invariance(self, kernel, rng, replicates, state=gr.kernels.Position):
         """Smaller tail probability of the two margins of where replicates end, whitened, and doubled."""
         starts = self.mean + rng.normal(size=(replicates, 2)) @ self.root.T
         ends = np.array([after(kernel, state(start), 2, rng).position for start in starts])

@@ -54,7 +54,7 @@ class Nested:
             z = self.z[:, : k + 1]
             covariance = np.linalg.inv(z.T @ z + np.eye(k + 1) / SPREAD**2)
             mean = covariance @ z.T @ self.y
-            law = gr.NormalPseudoprior(mean, covariance)
+            law = gr.kernels.NormalPseudoprior(mean, covariance)
             # Bayes' theorem at θ = 0, where all models have the same likelihood.
             evidence.append(log_prior(np.zeros(k + 1)) - law.log_density(np.zeros(k + 1)))
             self.means.append(mean)
@@ -78,16 +78,16 @@ class Nested:
         """Make a kernel whose pseudopriors are wider than the posteriors and beside them."""
         method, models = method or gr.Exact(), []
         for mean, covariance in zip(self.means, self.covariances, strict=True):
-            law = gr.NormalPseudoprior(mean + 0.02, 1.5 * covariance)
-            move = gr.Metropolis(self, gr.Autoregressive(law, 0.6), prior, method)
-            models.append(gr.Candidate(move, law, prior))
+            law = gr.kernels.NormalPseudoprior(mean + 0.02, 1.5 * covariance)
+            move = gr.Metropolis(self, gr.kernels.Autoregressive(law, 0.6), log_prior=prior, method=method)
+            models.append(gr.kernels.Candidate(move, law, prior))
         return gr.CarlinChib(models, self, method=method, **options)
 
     def start(self, kernel, rng, model):
         """Draw a state from the exact posterior, given the model."""
         state, law = (
-            kernel.start(rng, model),
-            gr.NormalPseudoprior(self.means[model], self.covariances[model]),
+            kernel.start(model, rng=rng),
+            gr.kernels.NormalPseudoprior(self.means[model], self.covariances[model]),
         )
         parameters = tuple(law.sample(rng) if k == model else x for k, x in enumerate(state.parameters))
         return state._replace(parameters=parameters, log_weights=self.log_weights)

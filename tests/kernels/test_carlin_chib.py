@@ -33,7 +33,7 @@ class Conjugate(gr.Kernel):
     method: gr.Method = field(default_factory=Exact)
 
     def step(self, rng, state):
-        return gr.Position(rng.normal([self.mean], self.spread)), gr.Info(0, 0, 0, 1.0)
+        return gr.kernels.Position(rng.normal([self.mean], self.spread)), gr.kernels.Info(0, 0, 0, 1.0)
 
 
 class Problem:
@@ -58,11 +58,11 @@ class Problem:
         return lambda x: log_normal(x[0], 0.0, SPREADS[k])
 
     def candidate(self, k, conjugate=False):
-        walk = gr.RandomWalk(2.0 * self.spread[k])
-        kernel = gr.Metropolis(self.likelihood_of(k), walk, self.log_prior(k), gr.Exact())
-        pseudoprior = gr.NormalPseudoprior([self.mean[k] + 0.02], [[2.0 * self.spread[k] ** 2]])
+        walk = gr.kernels.RandomWalk(2.0 * self.spread[k])
+        kernel = gr.Metropolis(self.likelihood_of(k), walk, log_prior=self.log_prior(k), method=gr.Exact())
+        pseudoprior = gr.kernels.NormalPseudoprior([self.mean[k] + 0.02], [[2.0 * self.spread[k] ** 2]])
         exact = Conjugate(self.mean[k], self.spread[k])
-        return gr.Candidate(exact if conjugate else kernel, pseudoprior, self.log_prior(k))
+        return gr.kernels.Candidate(exact if conjugate else kernel, pseudoprior, self.log_prior(k))
 
     def kernel(self, conjugate=False, **options):
         models = [self.candidate(k, conjugate) for k in range(3)]
@@ -73,7 +73,7 @@ class Problem:
 class Forgotten:
     """A pseudoprior whose density is left out, together with the prior's, as the paper prints it."""
 
-    candidate: gr.Candidate
+    candidate: gr.kernels.Candidate
 
     def sample(self, rng):
         return self.candidate.pseudoprior.sample(rng)
@@ -90,7 +90,7 @@ def invariance(kernel, problem, rng, replicates=600, steps=2, slack=0.0):
     """Tail probability of (model, quantile cell of its parameter) after steps from the exact posterior."""
     cells = []
     for model in rng.choice(3, size=replicates, p=P):
-        start = kernel.start(rng, int(model))
+        start = kernel.start(int(model), rng=rng)
         theta = rng.normal([problem.mean[model]], problem.spread[model])
         parameters = tuple(theta if k == model else x for k, x in enumerate(start.parameters))
         start = start._replace(parameters=parameters, log_weights=problem.log_weights)
@@ -111,7 +111,7 @@ def test_left_out_pseudoprior_is_noticed():
     assert invariance(forgetful(problem.kernel()), problem, np.random.default_rng(0)) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("method", [gr.Race(gr.Normal(), delta=1e-3), gr.Betting(delta=1e-3)])
+@pytest.mark.parametrize("method", [gr.Race(gr.methods.Normal(), delta=1e-3), gr.Betting(delta=1e-3)])
 def test_raced_decisions_stay_within_delta(method):
     """2 steps of 2 decisions of δ = 0.001 move the law by at most 0.004 (Race: if means are normal)."""
     problem = Problem(size=300, seed=3)
@@ -128,7 +128,7 @@ def test_adapted_weights_estimate_the_evidence(right):
     problem, steps = Problem(strength=0.6, seed=4), 600
     kernel = problem.kernel(conjugate=True, adapt_for=steps)
     kernel, rng = kernel if right else forgetful(kernel), np.random.default_rng(2)
-    found = np.array([after(kernel, kernel.start(rng), steps, rng).log_evidence for _ in range(8)])
+    found = np.array([after(kernel, kernel.start(rng=rng), steps, rng).log_evidence for _ in range(8)])
     off = np.abs(found.mean(axis=0) - (problem.log_evidence - problem.log_evidence[0]))[1:]
     allowed = -stdtrit(7, FALSE_ALARM / 4) * found.std(axis=0, ddof=1)[1:] / np.sqrt(8)
     assert np.ptp(problem.log_evidence) > 3.0
@@ -137,7 +137,7 @@ def test_adapted_weights_estimate_the_evidence(right):
 
 def test_weights_are_fixed_after_adaptation():
     kernel = Problem().kernel(conjugate=True, adapt_for=3, gain=lambda t: 0.5)
-    start = kernel.start(np.random.default_rng(3))
+    start = kernel.start(rng=np.random.default_rng(3))
     states = [state for state, _ in chain(kernel, start, 6, seed=3)]
     assert [-state.log_weights.sum() for state in states] == [0.5, 1.0, 1.5, 1.5, 1.5, 1.5]
     assert states[-1].iteration == 6
@@ -148,7 +148,7 @@ def test_weights_are_fixed_after_adaptation():
 def test_weights_are_the_prior_of_the_models():
     """A model of weight 0 is never visited."""
     kernel = Problem().kernel(conjugate=True)
-    start = kernel.start(np.random.default_rng(4))._replace(log_weights=np.array([0.0, 0.0, -np.inf]))
+    start = kernel.start(rng=np.random.default_rng(4))._replace(log_weights=np.array([0.0, 0.0, -np.inf]))
     assert 2 not in {state.model for state, _ in chain(kernel, start, 50, seed=4)}
 
 
@@ -164,17 +164,17 @@ def test_langevin_kernels_serve_as_well():
         log_prior=problem.log_prior(k),
     )
     candidate = replace(
-        problem.candidate(k), kernel=langevin, state=lambda x: gr.LangevinState(x, log_step=-0.5)
+        problem.candidate(k), kernel=langevin, state=lambda x: gr.kernels.LangevinState(x, log_step=-0.5)
     )
     kernel = gr.CarlinChib([candidate], lambda parameters: problem.likelihood_of(k)(np.array(parameters)))
-    state, info = kernel.step(np.random.default_rng(5), kernel.start(np.random.default_rng(5)))
+    state, info = kernel.step(np.random.default_rng(5), kernel.start(rng=np.random.default_rng(5)))
     assert state.model == 0
     assert info.rewards == 100 + 2 * 50 + 200
 
 
 def test_equal_seeds_give_equal_chains():
     kernel = Problem().kernel(adapt_for=5).with_method(gr.Betting())
-    start = kernel.start(np.random.default_rng(6))
+    start = kernel.start(rng=np.random.default_rng(6))
     for (state, info), (other, same) in zip(
         *(chain(kernel, start, 10, seed=6) for _ in range(2)), strict=True
     ):
@@ -185,20 +185,20 @@ def test_equal_seeds_give_equal_chains():
 def test_audit_checks_the_model_and_its_kernel():
     kernel = Problem().kernel().with_method(gr.Betting())
     rng = np.random.default_rng(7)
-    assert kernel.audit(rng, kernel.start(rng))[:2] == (0, 2)
+    assert kernel.audit(rng, kernel.start(rng=rng))[:2] == (0, 2)
 
 
 def test_info_adds_up():
     """300 rewards for the draw of the model, 200 for the current model's own move."""
     kernel, rng = Problem().kernel(), np.random.default_rng(8)
-    _, info = kernel.step(rng, kernel.start(rng))
+    _, info = kernel.step(rng, kernel.start(rng=rng))
     assert info.evaluations == info.rewards == 500
 
 
 def test_normal_pseudoprior_is_what_it_says():
     """Its density integrates to one, and 4,000 draws have its moments within 4.5 standard errors."""
     mean, covariance = np.array([1.0, -1.0]), np.array([[1.0, 0.6], [0.6, 0.5]])
-    pseudoprior, rng = gr.NormalPseudoprior(mean, covariance), np.random.default_rng(9)
+    pseudoprior, rng = gr.kernels.NormalPseudoprior(mean, covariance), np.random.default_rng(9)
     draws = np.array([pseudoprior.sample(rng) for _ in range(4000)])
     assert np.abs(draws.mean(axis=0) - mean).max() < 4.5 / np.sqrt(4000)
     assert np.abs(np.cov(draws.T) - covariance).max() < 4.5 * np.sqrt(2.0 / 4000)
@@ -210,8 +210,8 @@ def test_normal_pseudoprior_is_what_it_says():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: gr.NormalPseudoprior([0.0], [[-1.0]]), InvalidArgument, "positive definite"),
-        (lambda: gr.NormalPseudoprior(0.0, 1.0), ShapeMismatch, "mean has shape"),
+        (lambda: gr.kernels.NormalPseudoprior([0.0], [[-1.0]]), InvalidArgument, "positive definite"),
+        (lambda: gr.kernels.NormalPseudoprior(0.0, 1.0), ShapeMismatch, "mean has shape"),
         (lambda: gr.CarlinChib([], None), InvalidArgument, "number of models"),
         (lambda: Problem().kernel(adapt_for=-1), InvalidArgument, "adapt_for"),
     ],
@@ -232,12 +232,12 @@ def test_bad_options_are_errors(make, error, message):
 def test_bad_states_are_errors(change, error, message):
     kernel, rng = Problem().kernel(), np.random.default_rng(10)
     with pytest.raises(error, match=message):
-        kernel.step(rng, kernel.start(rng)._replace(**change))
+        kernel.step(rng, kernel.start(rng=rng)._replace(**change))
 
 
 def test_pseudoprior_must_cover_the_prior():
     kernel, rng = Problem().kernel(), np.random.default_rng(11)
-    narrow = gr.NormalPseudoprior([0.0], [[1e-320]])
+    narrow = gr.kernels.NormalPseudoprior([0.0], [[1e-320]])
     models = [replace(model, pseudoprior=narrow) for model in kernel.models]
     with pytest.raises(InvalidArgument, match="wherever the prior is"), np.errstate(all="ignore"):
-        after(replace(kernel, models=models), kernel.start(rng), 5, rng)
+        after(replace(kernel, models=models), kernel.start(rng=rng), 5, rng)

@@ -14,7 +14,7 @@ import gumbelrace as gr
 from gumbelrace.core.shuffle import Rows
 from gumbelrace.errors import InvalidArgument, InvalidReward
 
-CAREFUL = gr.Race(gr.Normal(), delta=1e-3)
+CAREFUL = gr.Race(gr.methods.Normal(), delta=1e-3)
 
 
 def generator(seed):
@@ -82,7 +82,7 @@ def test_the_state_it_starts_from_stays_as_it_is(problem):
 
 
 def test_exact_steps_read_everything_once_for_each_arm(problem):
-    block = problem.kernel().steps(generator(8), problem.kernel().start(generator(8)), 3)
+    block = problem.kernel().steps(generator(8), problem.kernel().start(rng=generator(8)), 3)
     np.testing.assert_array_equal(block.info.evaluations, 200 * (2 + 3))
     np.testing.assert_array_equal(block.info.rewards, 200 * (2 + 3))
 
@@ -120,7 +120,7 @@ def test_a_proposal_beyond_the_guard_is_decided_exactly():
     first = replace(kernel.models[0], kernel=replace(kernel.models[0].kernel, proposal=Leap()))
     for guard, exact in ((kernel.guard, True), (None, False)):
         alone = replace(kernel, models=[first], guard=guard)
-        start = alone.start(generator(10))._replace(parameters=(problem.means[0],))
+        start = alone.start(rng=generator(10))._replace(parameters=(problem.means[0],))
         _, info = alone.step(generator(10), start)
         assert (info.evaluations == 2 * 5000) == exact
 
@@ -183,9 +183,9 @@ def test_a_guard_is_a_share(problem, guard):
 def test_what_needs_python_is_not_compiled(problem):
     kernel = problem.kernel()
     first = kernel.models[0]
-    walk = replace(first.kernel, proposal=gr.RandomWalk(0.1))
-    other_law = gr.Autoregressive(gr.NormalPseudoprior([0.0], [[1.0]]), 0.6)
-    other_step = gr.Autoregressive(first.pseudoprior, 0.1)
+    walk = replace(first.kernel, proposal=gr.kernels.RandomWalk(0.1))
+    other_law = gr.kernels.Autoregressive(gr.kernels.NormalPseudoprior([0.0], [[1.0]]), 0.6)
+    other_step = gr.kernels.Autoregressive(first.pseudoprior, 0.1)
     kernels = [walk, *(replace(first.kernel, proposal=p) for p in (other_law, other_step))]
     kernels.append(first.kernel.with_method(CAREFUL))
     for changed in kernels:
@@ -195,8 +195,8 @@ def test_what_needs_python_is_not_compiled(problem):
 
 def test_autoregressive_proposals_keep_their_law():
     """From the law to the law: 4,000 proposals have its moments within 4.5 standard errors; seed 11."""
-    law = gr.NormalPseudoprior([1.0, -2.0], [[1.0, 0.6], [0.6, 0.5]])
-    proposal, rng = gr.Autoregressive(law, 0.7), generator(11)
+    law = gr.kernels.NormalPseudoprior([1.0, -2.0], [[1.0, 0.6], [0.6, 0.5]])
+    proposal, rng = gr.kernels.Autoregressive(law, 0.7), generator(11)
     moved = np.array([law.standardised(proposal.propose(rng, law.sample(rng))) for _ in range(4000)])
     assert np.abs(moved.mean(axis=0)).max() < 4.5 / np.sqrt(4000)
     assert np.abs(np.cov(moved.T) - np.eye(2)).max() < 4.5 * np.sqrt(2 / 4000)

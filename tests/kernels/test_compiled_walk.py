@@ -12,7 +12,12 @@ from gumbelrace.kernels.compiled_walk import read_always
 from gumbelrace.models import logistic
 
 SIZE, D = 3000, 3
-METHODS = [gr.Exact(), gr.Race(first=8), gr.Race(gr.Normal(), variance=gr.Marginal()), gr.Betting(0.1)]
+METHODS = [
+    gr.Exact(),
+    gr.Race(first=8),
+    gr.Race(gr.methods.Normal(), variance=gr.methods.Marginal()),
+    gr.Betting(0.1),
+]
 
 
 @numba.njit
@@ -50,12 +55,17 @@ def target(problem, control, outliers=0.0):
 
 def kernels(problem, method, control, outliers=0.0):
     """The same kernel, compiled and in Python."""
-    likelihood, walk = target(problem, control, outliers), gr.RandomWalk(0.9 * problem[3])
-    return [gr.Metropolis(likelihood, walk, prior, method) for prior in (log_prior, python_prior)]
+    likelihood, walk = target(problem, control, outliers), gr.kernels.RandomWalk(0.9 * problem[3])
+    return [
+        gr.Metropolis(likelihood, walk, log_prior=prior, method=method)
+        for prior in (log_prior, python_prior)
+    ]
 
 
 def chain(kernel, start, steps, seed=1):
-    return gr.run(kernel, gr.Position(start), steps, np.random.default_rng(seed), progress=False)
+    return gr.run(
+        kernel, gr.kernels.Position(start), steps=steps, rng=np.random.default_rng(seed), progress=False
+    )
 
 
 @pytest.mark.parametrize("method", METHODS, ids=str)
@@ -84,8 +94,8 @@ def test_control_variates_change_the_cost_and_not_the_chain(problem):
 
 def test_calls_of_any_length_give_the_same_chain(problem):
     kernel, _ = kernels(problem, gr.Race(first=8), 2)
-    whole = kernel.steps(np.random.default_rng(3), gr.Position(problem[2]), 50)
-    rng, state = np.random.default_rng(3), gr.Position(problem[2])
+    whole = kernel.steps(np.random.default_rng(3), gr.kernels.Position(problem[2]), 50)
+    rng, state = np.random.default_rng(3), gr.kernels.Position(problem[2])
     for t in range(50):
         state, info = kernel.step(rng, state)
         np.testing.assert_array_equal(state.position, whole.states.position[t])
@@ -95,9 +105,9 @@ def test_calls_of_any_length_give_the_same_chain(problem):
 @pytest.mark.parametrize(("warmup", "thin"), [(0, 3), (7, 1), (5, 4)])
 def test_warm_up_and_thinning_pick_from_the_same_chain(problem, warmup, thin):
     kernel, _ = kernels(problem, gr.Race(first=8), 2)
-    start, rng = gr.Position(problem[2]), np.random.default_rng
-    whole = gr.run(kernel, start, 60, rng(3), progress=False)
-    some = gr.run(kernel, start, 48, rng(3), progress=False, warmup=warmup, thin=thin)
+    start, rng = gr.kernels.Position(problem[2]), np.random.default_rng
+    whole = gr.run(kernel, start, steps=60, rng=rng(3), progress=False)
+    some = gr.run(kernel, start, steps=48, rng=rng(3), progress=False, warmup=warmup, thin=thin)
     picked = slice(warmup + thin - 1, warmup + 48, thin)
     np.testing.assert_array_equal(some["position"][0], whole["position"][0, picked])
     kept = whole.info.evaluations[0, warmup : warmup + 48].reshape(-1, thin).sum(axis=1)
@@ -106,9 +116,16 @@ def test_warm_up_and_thinning_pick_from_the_same_chain(problem, warmup, thin):
 
 def test_threads_do_not_share_their_points(problem):
     kernel, _ = kernels(problem, gr.Race(first=8), 2)
-    together = gr.run(kernel, gr.Position(problem[2]), 300, np.random.default_rng(4), 3, progress=False)
+    together = gr.run(
+        kernel,
+        gr.kernels.Position(problem[2]),
+        steps=300,
+        rng=np.random.default_rng(4),
+        chains=3,
+        progress=False,
+    )
     for k, rng in enumerate(np.random.default_rng(4).spawn(3)):
-        alone = kernel.steps(rng, gr.Position(problem[2]), 300)
+        alone = kernel.steps(rng, gr.kernels.Position(problem[2]), 300)
         np.testing.assert_array_equal(together["position"][k], alone.states.position)
     assert threading.active_count() < 50
 
@@ -116,7 +133,7 @@ def test_threads_do_not_share_their_points(problem):
 def test_states_are_not_changed(problem):
     kernel, _ = kernels(problem, gr.Race(first=8), 2)
     start = problem[2].copy()
-    rng, state = np.random.default_rng(0), gr.Position(start)
+    rng, state = np.random.default_rng(0), gr.kernels.Position(start)
     seen = []
     for _ in range(20):
         state, _ = kernel.step(rng, state)
@@ -133,16 +150,18 @@ def half_line(theta):
 
 def test_impossible_proposals_are_rejected_unread(problem):
     likelihood, start = target(problem, 2), problem[2] + 0.5
-    kernel = gr.Metropolis(likelihood, gr.RandomWalk(0.5), half_line, gr.Betting())
-    block = kernel.steps(np.random.default_rng(0), gr.Position(start), 300)
+    kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.5), log_prior=half_line, method=gr.Betting())
+    block = kernel.steps(np.random.default_rng(0), gr.kernels.Position(start), 300)
     assert (block.states.position[:, 0] > 0.5).all()
     assert (block.info.evaluations == 0).sum() > 50
 
 
 def test_a_start_without_probability_is_refused(problem):
-    kernel = gr.Metropolis(target(problem, 2), gr.RandomWalk(0.1), half_line, gr.Betting())
+    kernel = gr.Metropolis(
+        target(problem, 2), gr.kernels.RandomWalk(0.1), log_prior=half_line, method=gr.Betting()
+    )
     with pytest.raises(gr.errors.InvalidArgument, match="start where it is finite"):
-        kernel.step(np.random.default_rng(0), gr.Position(np.zeros(D)))
+        kernel.step(np.random.default_rng(0), gr.kernels.Position(np.zeros(D)))
 
 
 @numba.njit
@@ -168,7 +187,9 @@ def scales(prior, width):
     centre = np.sqrt(np.mean(y**2))
     taylor = gr.parameter_taylor(scale_terms, (y,), 20, [centre], remainder=1e9 * y**2, outliers=0.1)
     likelihood = gr.likelihood(scale_factor, (y,), 20).minus(taylor)
-    return gr.Metropolis(likelihood, gr.RandomWalk(width), prior, gr.Exact()), gr.Position([centre])
+    return gr.Metropolis(
+        likelihood, gr.kernels.RandomWalk(width), log_prior=prior, method=gr.Exact()
+    ), gr.kernels.Position([centre])
 
 
 def test_a_factor_need_not_exist_where_the_prior_rules_it_out():
@@ -192,9 +213,11 @@ def broken(theta):
 
 
 def test_a_prior_of_nan_is_named(problem):
-    kernel = gr.Metropolis(target(problem, 2), gr.RandomWalk(1.0), broken, gr.Race())
+    kernel = gr.Metropolis(
+        target(problem, 2), gr.kernels.RandomWalk(1.0), log_prior=broken, method=gr.Race()
+    )
     with pytest.raises(gr.errors.InvalidArgument, match="NaN"):
-        kernel.steps(np.random.default_rng(0), gr.Position(np.full(D, -1.0)), 1000)
+        kernel.steps(np.random.default_rng(0), gr.kernels.Position(np.full(D, -1.0)), 1000)
 
 
 def test_a_remainder_that_is_too_small_is_found_out(problem):
@@ -204,22 +227,30 @@ def test_a_remainder_that_is_too_small_is_found_out(problem):
         logistic.terms, (x, y), SIZE, mode, remainder=bounds, metric=np.linalg.inv(factor)
     )
     likelihood = gr.likelihood(logistic.log_factor, (x, y), SIZE).minus(taylor)
-    kernel = gr.Metropolis(likelihood, gr.RandomWalk(factor), log_prior, gr.Exact())
+    kernel = gr.Metropolis(
+        likelihood, gr.kernels.RandomWalk(factor), log_prior=log_prior, method=gr.Exact()
+    )
     with pytest.raises(gr.errors.RewardOutOfRange):
-        kernel.steps(np.random.default_rng(0), gr.Position(mode + factor @ np.ones(D)), 10)
+        kernel.steps(np.random.default_rng(0), gr.kernels.Position(mode + factor @ np.ones(D)), 10)
 
 
 def test_audit_checks_decisions_in_python(problem):
     kernel, _ = kernels(problem, gr.Race(first=8), 2)
-    errors, decisions, *_ = kernel.audit(np.random.default_rng(0), gr.Position(problem[2]))
+    errors, decisions, *_ = kernel.audit(np.random.default_rng(0), gr.kernels.Position(problem[2]))
     assert (errors, decisions) == (0, 1)
 
 
 def test_other_proposals_and_methods_run_in_python(problem):
     likelihood = target(problem, 2)
-    assert not gr.Metropolis(likelihood, gr.LogWalk(0.1), log_prior, gr.Race()).is_compiled
-    assert not gr.Metropolis(likelihood, gr.RandomWalk(0.1), log_prior, gr.LilUCB()).is_compiled
-    assert gr.Metropolis(likelihood, gr.RandomWalk(0.1), None, gr.Race()).is_compiled
+    assert not gr.Metropolis(
+        likelihood, gr.kernels.LogWalk(0.1), log_prior=log_prior, method=gr.Race()
+    ).is_compiled
+    assert not gr.Metropolis(
+        likelihood, gr.kernels.RandomWalk(0.1), log_prior=log_prior, method=gr.LilUCB()
+    ).is_compiled
+    assert gr.Metropolis(
+        likelihood, gr.kernels.RandomWalk(0.1), log_prior=None, method=gr.Race()
+    ).is_compiled
 
 
 @pytest.mark.parametrize("warmup", [0, 3])
@@ -228,7 +259,14 @@ def test_a_start_of_any_real_dtype_is_one_in_double_precision(problem, dtype, wa
     """No draw is rounded to what the start is made of, on either path."""
     for kernel in kernels(problem, gr.Race(first=8), 0):
         given, right = (
-            gr.run(kernel, gr.Position(start), 40, np.random.default_rng(1), progress=False, warmup=warmup)
+            gr.run(
+                kernel,
+                gr.kernels.Position(start),
+                steps=40,
+                rng=np.random.default_rng(1),
+                progress=False,
+                warmup=warmup,
+            )
             for start in (np.array([1, 0, 0], dtype), np.array([1.0, 0.0, 0.0]))
         )
         assert given["position"].dtype == np.float64

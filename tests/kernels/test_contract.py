@@ -1,15 +1,20 @@
 """What holds for all kernels: chains run in threads, states keep their form, decisions can be audited."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
+from tests.kernels.clusters.mentions import pairs_of
 from tests.kernels.laws import Cauchy
 from tests.kernels.nested import Nested
 
 import gumbelrace as gr
+from gumbelrace.chain.layout import flat
 from gumbelrace.chain.owned import fingerprints
+from gumbelrace.errors import InvalidArgument, ShapeMismatch
 
 MODEL = Cauchy(120, seed=1)
-START = gr.Position(np.zeros(1))
+START = gr.kernels.Position(np.zeros(1))
 
 
 def gibbs():
@@ -18,24 +23,30 @@ def gibbs():
 
 
 def langevin():
-    return gr.Langevin(MODEL.likelihood, MODEL.gradient, size=120, batch=20, scale=0.1, warmup=3)
+    return gr.Langevin(MODEL.likelihood, MODEL.gradient, size=120, batch=20, scale=0.1, adapt_for=3)
 
 
 def carlin_chib():
-    walk = gr.Metropolis(MODEL.likelihood, gr.RandomWalk(0.2), MODEL.log_prior)
-    models = [gr.Candidate(walk, gr.NormalPseudoprior([0.0], [[v]]), MODEL.log_prior) for v in (0.02, 0.04)]
+    walk = gr.Metropolis(MODEL.likelihood, gr.kernels.RandomWalk(0.2), log_prior=MODEL.log_prior)
+    models = [
+        gr.kernels.Candidate(walk, gr.kernels.NormalPseudoprior([0.0], [[v]]), MODEL.log_prior)
+        for v in (0.02, 0.04)
+    ]
     return gr.CarlinChib(models, lambda points: MODEL.likelihood(np.array(points)), adapt_for=3)
 
 
 NESTED = Nested(120)
 
 KERNELS = {
-    "Metropolis": (gr.Metropolis(MODEL.likelihood, gr.RandomWalk(0.2), MODEL.log_prior), START),
-    "Gibbs": (gibbs(), gr.Labels(np.array([0, 1], np.int8))),
+    "Metropolis": (
+        gr.Metropolis(MODEL.likelihood, gr.kernels.RandomWalk(0.2), log_prior=MODEL.log_prior),
+        START,
+    ),
+    "Gibbs": (gibbs(), gr.kernels.Labels(np.array([0, 1], np.int8))),
     "Slice": (gr.Slice(MODEL.likelihood, 0.2), START),
-    "Langevin": (langevin(), gr.LangevinState(np.zeros(1))),
-    "CarlinChib": (carlin_chib(), carlin_chib().start(np.random.default_rng(3))),
-    "CarlinChib, compiled": (NESTED.kernel(gr.Race()), NESTED.kernel().start(np.random.default_rng(3))),
+    "Langevin": (langevin(), gr.kernels.LangevinState(np.zeros(1))),
+    "CarlinChib": (carlin_chib(), carlin_chib().start(rng=np.random.default_rng(3))),
+    "CarlinChib, compiled": (NESTED.kernel(gr.Race()), NESTED.kernel().start(rng=np.random.default_rng(3))),
 }
 
 
@@ -85,3 +96,48 @@ def test_method_changes_the_reading_and_not_the_proposal(name):
 def test_kernel_is_frozen(case):
     with pytest.raises(AttributeError):
         case[0].method = gr.Exact()
+
+
+RING = np.roll(np.eye(6), 1, axis=1) + np.roll(np.eye(6), -1, axis=1)
+WITHOUT_A_PLACE = {
+    "Gibbs": gibbs(),
+    "CarlinChib": carlin_chib(),
+    "GraphGibbs": gr.GraphGibbs(RING, 3, gr.models.Potts()),
+    "ClusterGibbs": gr.ClusterGibbs(pairs_of(1.0 - np.eye(6))),
+}
+
+
+@pytest.mark.parametrize("kernel", WITHOUT_A_PLACE.values(), ids=WITHOUT_A_PLACE)
+def test_run_starts_by_itself(kernel):
+    """Every chain from a start of its own, the same for the same seed, and as `chain` goes on."""
+    trace = gr.run(kernel, steps=4, chains=2, rng=5, progress=False)
+    again = gr.run(kernel, steps=4, chains=2, rng=np.random.default_rng(5), progress=False)
+    steps = list(islice(kernel.chain(rng=np.random.default_rng(5).spawn(1)[0]), 4))
+    for name in trace.names:
+        np.testing.assert_array_equal(trace[name], again[name])
+    for kept, made in zip(flat(trace.state(0, 3)), flat(steps[-1][0]), strict=True):
+        np.testing.assert_array_equal(kept, made)
+    assert trace.info.evaluations[0].tolist() == [info.evaluations for _, info in steps]
+
+
+@pytest.mark.parametrize("name", ["Metropolis", "Slice", "Langevin"])
+def test_a_place_is_asked_for(name):
+    kernel, state = KERNELS[name]
+    with pytest.raises(InvalidArgument, match=f"{name} does not know where to start"):
+        gr.run(kernel, steps=3, rng=0)
+    started = kernel.start([0])
+    assert started.position.dtype == np.float64
+    made, known = next(kernel.chain(started, rng=0)), kernel.step(np.random.default_rng(0), state)
+    assert (made[0].position, made[1]) == (known[0].position, known[1])
+
+
+def test_starts_are_checked():
+    with pytest.raises(ShapeMismatch, match="each of 2 variables"):
+        gibbs().start([0, 1, 2])
+    with pytest.raises(InvalidArgument, match=r"0\.\.\.2"):
+        WITHOUT_A_PLACE["GraphGibbs"].start([3] * 6)
+    with pytest.raises(InvalidArgument, match=r"0\.\.\.5"):
+        WITHOUT_A_PLACE["ClusterGibbs"].start([6] * 6)
+    with pytest.raises(InvalidArgument, match="step"):
+        langevin().start([0.0], step=0.0)
+    assert langevin().start([0.0], step=2.0).log_step == np.log(2.0)

@@ -15,7 +15,7 @@ from gumbelrace.errors import InvalidArgument, NoPossibleArm, ShapeMismatch
 
 STATES = (3, 2, 4)
 ALL = list(product(*map(range, STATES)))
-SCANS = [gr.Systematic(), gr.Shuffled(), gr.RandomScan()]
+SCANS = [gr.kernels.Systematic(), gr.kernels.Shuffled(), gr.kernels.RandomScan()]
 
 
 class Model:
@@ -51,7 +51,7 @@ def p_of(model):
 def invariance(kernel, p, rng, replicates=600, steps=2, slack=0.0):
     """Tail probability of where replicates end that start from p."""
     starts = rng.choice(len(ALL), size=replicates, p=p)
-    ends = [after(kernel, gr.Labels(np.array(ALL[start])), steps, rng).labels for start in starts]
+    ends = [after(kernel, gr.kernels.Labels(np.array(ALL[start])), steps, rng).labels for start in starts]
     return tail(np.ravel_multi_index(np.transpose(ends), STATES), p, slack)
 
 
@@ -66,7 +66,7 @@ def test_temperature_draws_from_a_power(temperature):
     """Noise times T leaves p^(1/T) invariant."""
     model = Model(100, seed=1)
     powered = p_of(model) ** (1.0 / temperature)
-    kernel = kernel_of(model, annealing=gr.Constant(temperature))
+    kernel = kernel_of(model, annealing=gr.kernels.Constant(temperature))
     assert invariance(kernel, powered / powered.sum(), np.random.default_rng(1)) > FALSE_ALARM
 
 
@@ -82,7 +82,7 @@ def test_wrong_kernels_are_noticed(change):
     assert invariance(kernel, p_of(model), np.random.default_rng(0)) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("method", [gr.Race(gr.Normal(), delta=1e-3), gr.Betting(delta=1e-3)])
+@pytest.mark.parametrize("method", [gr.Race(gr.methods.Normal(), delta=1e-3), gr.Betting(delta=1e-3)])
 def test_raced_draws_stay_within_delta(method):
     """6 draws of δ = 0.001 move the law by at most 0.006 (Race: if means are normal)."""
     model = Model(300, seed=2)
@@ -94,28 +94,28 @@ def arrivals(method, annealing, sweeps):
     """From how many of the 24 states the best is found: it has worse ones around it."""
     model = Model(60, seed=3)
     model.prior[2, 0, 1] += 5.0
-    kernel = kernel_of(model, annealing=annealing, scan=gr.Shuffled(), method=method)
+    kernel = kernel_of(model, annealing=annealing, scan=gr.kernels.Shuffled(), method=method)
     rng, best = np.random.default_rng(3), ALL[int(np.argmax(model.log_p))]
-    ends = [after(kernel, gr.Labels(np.array(start)), sweeps, rng) for start in ALL]
+    ends = [after(kernel, gr.kernels.Labels(np.array(start)), sweeps, rng) for start in ALL]
     assert {end.sweep for end in ends} == {sweeps}
     return sum(tuple(end.labels) == best for end in ends)
 
 
 @pytest.mark.parametrize("method", [gr.Exact(), gr.Betting(delta=1e-3)])
 def test_annealing_finds_the_best_state(method):
-    assert arrivals(method, gr.Geometric(start=1.5, ratio=0.95, zero_after=60), 62) >= 20
+    assert arrivals(method, gr.kernels.Geometric(start=1.5, ratio=0.95, zero_after=60), 62) >= 20
 
 
 def test_greed_does_not_find_it():
     """Negative control: temperature 0 from the start ends in the nearest mode."""
-    assert arrivals(gr.Exact(), gr.Constant(0.0), 10) < 12
+    assert arrivals(gr.Exact(), gr.kernels.Constant(0.0), 10) < 12
 
 
 def test_temperature_zero_takes_the_best_and_draws_no_noise():
     model = Model(50, seed=4)
-    kernel = kernel_of(model, annealing=gr.Constant(0.0))
+    kernel = kernel_of(model, annealing=gr.kernels.Constant(0.0))
     rng, untouched = (np.random.default_rng(4) for _ in range(2))
-    state, _ = kernel.step(rng, gr.Labels(np.zeros(3, int)))
+    state, _ = kernel.step(rng, gr.kernels.Labels(np.zeros(3, int)))
     population, prior = model.conditional(state.labels, 2)
     assert state.labels[2] == gr.Exact().best(population, prior, rng).arm
     assert rng.random() == untouched.random()
@@ -125,13 +125,13 @@ def test_impossible_states_are_never_drawn():
     model = Model(50, seed=5)
     model.prior[0] = -np.inf
     kernel = kernel_of(model, method=gr.Betting())
-    states = [state for state, _ in chain(kernel, gr.Labels(np.ones(3, int)), 50, seed=5)]
+    states = [state for state, _ in chain(kernel, gr.kernels.Labels(np.ones(3, int)), 50, seed=5)]
     assert all(state.labels[0] > 0 for state in states)
 
 
 def test_equal_seeds_give_equal_chains_and_no_state_changes():
-    kernel = kernel_of(Model(100, seed=6), scan=gr.RandomScan(), method=gr.Betting())
-    start = gr.Labels(np.zeros(3, int))
+    kernel = kernel_of(Model(100, seed=6), scan=gr.kernels.RandomScan(), method=gr.Betting())
+    start = gr.kernels.Labels(np.zeros(3, int))
     start.labels.setflags(write=False)
     first, second = (chain(kernel, start, 10, seed=6) for _ in range(2))
     for (state, info), (other, same) in zip(first, second, strict=True):
@@ -142,7 +142,7 @@ def test_equal_seeds_give_equal_chains_and_no_state_changes():
 
 def test_info_counts_reads_and_changes():
     kernel = kernel_of(Model(100, seed=7))
-    start = gr.Labels(np.zeros(3, int))
+    start = gr.kernels.Labels(np.zeros(3, int))
     state, info = kernel.step(np.random.default_rng(7), start)
     assert info.evaluations == info.rewards == 100 * sum(STATES)
     assert info.acceptance == np.mean(state.labels != start.labels)
@@ -150,7 +150,7 @@ def test_info_counts_reads_and_changes():
 
 def test_audit_counts_every_draw_of_the_sweep():
     kernel = kernel_of(Model(100, seed=8), method=gr.Betting())
-    errors, decisions, *_ = kernel.audit(np.random.default_rng(8), gr.Labels(np.zeros(3, int)))
+    errors, decisions, *_ = kernel.audit(np.random.default_rng(8), gr.kernels.Labels(np.zeros(3, int)))
     assert (errors, decisions) == (0, 3)
 
 
@@ -159,7 +159,7 @@ def test_labels_given_to_the_conditional_are_read_only():
         labels[0] = 1
 
     with pytest.raises(ValueError, match="read-only"):
-        gr.Gibbs(conditional, 1).step(np.random.default_rng(0), gr.Labels(np.zeros(1, int)))
+        gr.Gibbs(conditional, 1).step(np.random.default_rng(0), gr.kernels.Labels(np.zeros(1, int)))
 
 
 @pytest.mark.parametrize(
@@ -180,16 +180,16 @@ def test_labels_given_to_the_conditional_are_read_only():
 def test_errors_say_what_to_do(options, labels, error, message):
     kernel = kernel_of(Model(10, seed=9), **options)
     with pytest.raises(error, match=message):
-        kernel.step(np.random.default_rng(9), gr.Labels(labels))
+        kernel.step(np.random.default_rng(9), gr.kernels.Labels(labels))
 
 
 @pytest.mark.parametrize(
     "make",
     [
         lambda: gr.Gibbs(Model(10, 0).conditional, 0),
-        lambda: gr.Geometric(start=-1.0),
-        lambda: gr.Geometric(ratio=1.5),
-        lambda: gr.Constant(np.nan),
+        lambda: gr.kernels.Geometric(start=-1.0),
+        lambda: gr.kernels.Geometric(ratio=1.5),
+        lambda: gr.kernels.Constant(np.nan),
     ],
 )
 def test_bad_options_are_errors(make):

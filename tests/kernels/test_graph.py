@@ -24,7 +24,7 @@ from gumbelrace.verdict import clopper_pearson
 
 Floats = NDArray[np.float64]
 ALARM = 1e-4
-METHODS = [gr.Exact(), gr.Betting(), gr.Race(gr.Normal()), gr.Race(gr.Serfling())]
+METHODS = [gr.Exact(), gr.Betting(), gr.Race(gr.methods.Normal()), gr.Race(gr.methods.Serfling())]
 
 
 @numba.njit
@@ -67,8 +67,8 @@ def copies(weights: Floats, count: int) -> scipy.sparse.csr_array:
     return scipy.sparse.block_diag([scipy.sparse.csr_array(weights)] * count, format="csr")
 
 
-def advanced(kernel: gr.GraphGibbs, sweeps: int, rng: np.random.Generator, state=None) -> gr.Labels:
-    state = kernel.start(rng) if state is None else state
+def advanced(kernel: gr.GraphGibbs, sweeps: int, rng: np.random.Generator, state=None) -> gr.kernels.Labels:
+    state = kernel.start(rng=rng) if state is None else state
     for _ in range(sweeps):
         state, _ = kernel.step(rng, state)
     return state
@@ -99,17 +99,17 @@ def ising_p_value(method, scan=None, potential=None, count: int = 4000) -> float
     kernel = gr.GraphGibbs(
         copies(weights, count),
         2,
-        potential or gr.Ising(),
+        potential or gr.models.Ising(),
         unary=np.tile(fields, (count, 1)),
         method=method,
-        scan=scan or gr.Systematic(),
+        scan=scan or gr.kernels.Systematic(),
     )
     state = advanced(kernel, 40, np.random.default_rng(3))
     exact = log_p(weights, 2, lambda a, b, w: w if a == b else -w, fields)
     return p_value(state.labels.reshape(count, 6), 2, exact)
 
 
-@pytest.mark.parametrize("scan", [gr.Systematic(), gr.RandomScan()])
+@pytest.mark.parametrize("scan", [gr.kernels.Systematic(), gr.kernels.RandomScan()])
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 def test_ising_spins_have_the_right_law(method, scan) -> None:
     assert ising_p_value(method, scan) > ALARM
@@ -120,19 +120,19 @@ def test_a_wrong_sign_is_noticed() -> None:
     def wrong(label, other, weight):
         return -weight if label == other else weight
 
-    assert ising_p_value(gr.Betting(), potential=gr.Pairwise(wrong, 1.0)) < 1e-12
+    assert ising_p_value(gr.Betting(), potential=gr.models.Pairwise(wrong, 1.0)) < 1e-12
 
 
 @pytest.mark.parametrize("method", METHODS[:3], ids=repr)
 def test_potts_labels_have_the_right_law(method) -> None:
     weights = random_weights(4, 1.0, seed=4)
-    kernel = gr.GraphGibbs(copies(weights, 4000), 3, gr.Potts(), method=method)
+    kernel = gr.GraphGibbs(copies(weights, 4000), 3, gr.models.Potts(), method=method)
     state = advanced(kernel, 40, np.random.default_rng(5))
     exact = log_p(weights, 3, lambda a, b, w: w * (a == b), np.zeros((4, 3)))
     assert p_value(state.labels.reshape(-1, 4), 3, exact) > ALARM
 
 
-@pytest.mark.parametrize("potential", [clock, gr.Pairwise(clock, 1.0)], ids=["bare", "bounded"])
+@pytest.mark.parametrize("potential", [clock, gr.models.Pairwise(clock, 1.0)], ids=["bare", "bounded"])
 def test_a_potential_of_the_users(potential) -> None:
     weights = random_weights(4, 1.0, seed=6)
     kernel = gr.GraphGibbs(copies(weights, 4000), 3, potential)
@@ -142,12 +142,14 @@ def test_a_potential_of_the_users(potential) -> None:
     assert p_value(state.labels.reshape(-1, 4), 3, exact) > ALARM
 
 
-@pytest.mark.parametrize("potential", [differ, gr.Pairwise(differ, forbidding)], ids=["bare", "bounded"])
+@pytest.mark.parametrize(
+    "potential", [differ, gr.models.Pairwise(differ, forbidding)], ids=["bare", "bounded"]
+)
 def test_hard_constraints(potential) -> None:
     """Proper colourings of a square with a diagonal are equally likely; four colours leave room to move."""
     edges = np.array([[0, 1, 1, 1], [1, 0, 1, 0], [1, 1, 0, 1], [1, 0, 1, 0]], dtype=np.float64)
     kernel = gr.GraphGibbs(copies(edges, 2000), 4, potential)
-    start = gr.Labels(np.tile(np.array([0, 1, 2, 3], np.int32), 2000))
+    start = gr.kernels.Labels(np.tile(np.array([0, 1, 2, 3], np.int32), 2000))
     state = advanced(kernel, 60, np.random.default_rng(8), start)
     exact = log_p(edges, 4, differ.py_func, np.zeros((4, 4)))
     assert p_value(state.labels.reshape(-1, 4), 4, exact) > ALARM
@@ -155,16 +157,18 @@ def test_hard_constraints(potential) -> None:
 
 def test_no_label_left_is_an_error_that_names_the_variable() -> None:
     triangle = np.ones((3, 3)) - np.eye(3)
-    kernel = gr.GraphGibbs(triangle, 2, gr.Pairwise(differ, forbidding))
+    kernel = gr.GraphGibbs(triangle, 2, gr.models.Pairwise(differ, forbidding))
     with pytest.raises(errors.NoPossibleArm, match="variable 0"):
-        kernel.step(np.random.default_rng(0), gr.Labels(np.array([0, 0, 1])))
+        kernel.step(np.random.default_rng(0), gr.kernels.Labels(np.array([0, 0, 1])))
 
 
 def test_isolated_variables_follow_their_unary_factors() -> None:
     p = np.array([0.5, 0.0, 0.2, 0.3])
     with np.errstate(divide="ignore"):
-        kernel = gr.GraphGibbs(scipy.sparse.csr_array((20_000, 20_000)), 4, gr.Potts(), unary=np.log(p))
-    state, info = kernel.step(np.random.default_rng(9), kernel.start(np.random.default_rng(9)))
+        kernel = gr.GraphGibbs(
+            scipy.sparse.csr_array((20_000, 20_000)), 4, gr.models.Potts(), unary=np.log(p)
+        )
+    state, info = kernel.step(np.random.default_rng(9), kernel.start(rng=np.random.default_rng(9)))
     observed = np.bincount(state.labels, minlength=4)
     assert observed[1] == 0
     assert stats.chisquare(observed[p > 0], p[p > 0] * 20_000).pvalue > ALARM
@@ -175,11 +179,11 @@ def curie_weiss(n: int, beta: float, count: int = 1) -> scipy.sparse.csr_array:
     return copies(beta / n * (np.ones((n, n)) - np.eye(n)), count)
 
 
-@pytest.mark.parametrize("method", [gr.Betting(0.01), gr.Race(gr.Normal(), 0.01)], ids=repr)
+@pytest.mark.parametrize("method", [gr.Betting(0.01), gr.Race(gr.methods.Normal(), 0.01)], ids=repr)
 def test_races_on_equal_weights_keep_the_law(method) -> None:
     """The number of spins up has a known law; a z-test of its first two moments over 20 copies."""
     n, beta, count, sweeps = 200, 0.5, 20, 150
-    kernel = gr.GraphGibbs(curie_weiss(n, beta, count), 2, gr.Ising(), method=method)
+    kernel = gr.GraphGibbs(curie_weiss(n, beta, count), 2, gr.models.Ising(), method=method)
     assert not kernel._layout.heads.any()
     k = np.arange(n + 1)
     log_weight = -np.array([math.lgamma(i + 1) + math.lgamma(n - i + 1) for i in k])
@@ -200,7 +204,7 @@ def test_races_on_equal_weights_keep_the_law(method) -> None:
 def test_dense_potts_lattice_matches_exact_gibbs() -> None:
     """20x20, 10 labels, β = 4.6, γ = 1.5: energy and label counts of raced and exact chains."""
     weights = gaussian_lattice(20, 4.6, 1.5)
-    kernel, means = gr.GraphGibbs(weights, 10, gr.Potts()), {}
+    kernel, means = gr.GraphGibbs(weights, 10, gr.models.Potts()), {}
     for name, method in (("raced", gr.Betting()), ("exact", gr.Exact())):
         means[name] = np.array([chain_means(kernel.with_method(method), weights, s) for s in range(6)])
     shift = means["raced"][:, :2] - means["exact"][:, :2]
@@ -228,7 +232,7 @@ def chain_means(kernel: gr.GraphGibbs, weights, seed: int) -> Floats:
 
 
 def test_dense_potts_lattice_reads_little() -> None:
-    kernel = gr.GraphGibbs(gaussian_lattice(20, 4.6, 1.5), 10, gr.Potts())
+    kernel = gr.GraphGibbs(gaussian_lattice(20, 4.6, 1.5), 10, gr.models.Potts())
     rng = np.random.default_rng(0)
     _, info = kernel.step(rng, advanced(kernel, 20, rng))
     assert info.evaluations < 0.05 * info.rewards
@@ -238,8 +242,8 @@ def test_dense_potts_lattice_reads_little() -> None:
 def test_annealing_finds_the_ground_state() -> None:
     weights = random_weights(10, 1.0, seed=11)
     values = log_p(weights, 2, lambda a, b, w: w if a == b else -w, np.zeros((10, 2)))
-    schedule = gr.Geometric(start=10.0, ratio=0.96, zero_after=100)
-    kernel = gr.GraphGibbs(copies(weights, 30), 2, gr.Ising(), annealing=schedule)
+    schedule = gr.kernels.Geometric(start=10.0, ratio=0.96, zero_after=100)
+    kernel = gr.GraphGibbs(copies(weights, 30), 2, gr.models.Ising(), annealing=schedule)
     state = advanced(kernel, 105, np.random.default_rng(12))
     spins = 2 * state.labels.reshape(30, 10) - 1
     found = 0.5 * np.einsum("ci,ij,cj->c", spins, weights, spins)
@@ -252,13 +256,13 @@ def test_annealing_finds_the_ground_state() -> None:
 
 def test_a_temperature_scales_all_factors() -> None:
     weights = random_weights(4, 1.0, seed=14)
-    kernel = gr.GraphGibbs(copies(weights, 4000), 2, gr.Ising(), annealing=lambda sweep: 2.0)
+    kernel = gr.GraphGibbs(copies(weights, 4000), 2, gr.models.Ising(), annealing=lambda sweep: 2.0)
     state = advanced(kernel, 40, np.random.default_rng(15))
     exact = 0.5 * log_p(weights, 2, lambda a, b, w: w if a == b else -w, np.zeros((4, 2)))
     assert p_value(state.labels.reshape(-1, 4), 2, exact) > ALARM
 
 
-@pytest.mark.parametrize("method", [gr.Betting(0.05), gr.Race(gr.Normal(), 0.05)], ids=repr)
+@pytest.mark.parametrize("method", [gr.Betting(0.05), gr.Race(gr.methods.Normal(), 0.05)], ids=repr)
 @pytest.mark.parametrize("weights", ["equal", "normal", "two sizes"])
 def test_audit_keeps_the_promise(method, weights: str) -> None:
     """P(error) <= δ in every sweep: fails only if the errors' Clopper-Pearson interval lies above δ."""
@@ -269,7 +273,7 @@ def test_audit_keeps_the_promise(method, weights: str) -> None:
         "two sizes": np.where(random_weights(n, 1.0, 18) > 2.5, 0.2, 1.0 / n),
     }[weights]
     np.fill_diagonal(matrix, 0.0)
-    kernel = gr.GraphGibbs(matrix, 5, gr.Potts(), method=method)
+    kernel = gr.GraphGibbs(matrix, 5, gr.models.Potts(), method=method)
     state = advanced(kernel, 5, rng)
     wrong, decisions = np.sum([kernel.audit(rng, state)[:2] for _ in range(5)], axis=0)
     assert decisions == 5 * n
@@ -279,18 +283,20 @@ def test_audit_keeps_the_promise(method, weights: str) -> None:
 
 
 def test_audit_of_exact_finds_nothing() -> None:
-    kernel = gr.GraphGibbs(curie_weiss(300, 2.0), 4, gr.Potts(), method=gr.Exact())
+    kernel = gr.GraphGibbs(curie_weiss(300, 2.0), 4, gr.models.Potts(), method=gr.Exact())
     rng = np.random.default_rng(19)
-    assert kernel.audit(rng, kernel.start(rng))[:2] == (0, 300)
+    assert kernel.audit(rng, kernel.start(rng=rng))[:2] == (0, 300)
 
 
 def test_audit_counts_errors() -> None:
     """A race that promises next to nothing errs, and the audit says so; also beside what labels share."""
     plain, large = (
-        gr.GraphGibbs(curie_weiss(2000, 2.0), 3, gr.Potts(), np.full(3, shared), gr.Betting(0.9))
+        gr.GraphGibbs(
+            curie_weiss(2000, 2.0), 3, gr.models.Potts(), unary=np.full(3, shared), method=gr.Betting(0.9)
+        )
         for shared in (0.0, 1e10)
     )
-    state = plain.start(np.random.default_rng(21))
+    state = plain.start(rng=np.random.default_rng(21))
     wrong = plain.audit(np.random.default_rng(22), state).errors
     assert wrong > 10
     # The noise itself is rounded there.
@@ -298,23 +304,23 @@ def test_audit_counts_errors() -> None:
 
 
 def test_audit_does_not_change_the_draws() -> None:
-    kernel = gr.GraphGibbs(curie_weiss(300, 2.0), 4, gr.Potts(), method=gr.Exact())
-    state = kernel.start(np.random.default_rng(22))
+    kernel = gr.GraphGibbs(curie_weiss(300, 2.0), 4, gr.models.Potts(), method=gr.Exact())
+    state = kernel.start(rng=np.random.default_rng(22))
     plain, _ = kernel._sweep(np.random.default_rng(23), state)
     audited, _ = kernel._sweep(np.random.default_rng(23), state, np.random.default_rng(24))
     assert np.array_equal(plain, audited)
 
 
-@pytest.mark.parametrize("scan", [gr.Systematic(), gr.RandomScan()])
+@pytest.mark.parametrize("scan", [gr.kernels.Systematic(), gr.kernels.RandomScan()])
 def test_equal_seeds_give_equal_chains(scan) -> None:
-    kernel = gr.GraphGibbs(curie_weiss(300, 2.0), 4, gr.Potts(), scan=scan)
+    kernel = gr.GraphGibbs(curie_weiss(300, 2.0), 4, gr.models.Potts(), scan=scan)
     chains = [advanced(kernel, 5, np.random.default_rng(24)).labels for _ in range(2)]
     assert np.array_equal(*chains)
     assert not np.array_equal(chains[0], advanced(kernel, 5, np.random.default_rng(25)).labels)
 
 
 def test_threads_share_a_kernel() -> None:
-    kernel = gr.GraphGibbs(curie_weiss(300, 2.0), 4, gr.Potts())
+    kernel = gr.GraphGibbs(curie_weiss(300, 2.0), 4, gr.models.Potts())
     found: dict[int, NDArray[np.int32]] = {}
 
     def run(seed: int) -> None:
@@ -330,8 +336,8 @@ def test_threads_share_a_kernel() -> None:
 
 
 def test_a_step_changes_no_state() -> None:
-    kernel = gr.GraphGibbs(curie_weiss(50, 0.1), 4, gr.Potts())
-    state = kernel.start(np.random.default_rng(26))
+    kernel = gr.GraphGibbs(curie_weiss(50, 0.1), 4, gr.models.Potts())
+    state = kernel.start(rng=np.random.default_rng(26))
     before = state.labels.copy()
     after, info = kernel.step(np.random.default_rng(27), state)
     assert np.array_equal(state.labels, before)
@@ -342,7 +348,7 @@ def test_a_step_changes_no_state() -> None:
 def test_the_layout_keeps_every_pair() -> None:
     weights = random_weights(100, 1.0, 28)
     weights[np.abs(weights) < 0.5] = 0.0
-    layout = graph_layout.laid_out(weights, gr.Potts())
+    layout = graph_layout.laid_out(weights, gr.models.Potts())
     rebuilt = np.zeros_like(weights)
     for i in range(100):
         at = slice(layout.starts[i], layout.starts[i + 1])
@@ -355,7 +361,7 @@ def test_the_layout_keeps_every_pair() -> None:
 
 def test_heads_are_as_long_as_the_weights_ask_for() -> None:
     def heads(weights) -> set[int]:
-        return set(graph_layout.laid_out(weights, gr.Potts()).heads.tolist())
+        return set(graph_layout.laid_out(weights, gr.models.Potts()).heads.tolist())
 
     assert heads(curie_weiss(2000, 1.0)) == {0}
     assert heads(curie_weiss(2000, 2000.0)) == {1999}  # every factor counts
@@ -366,7 +372,7 @@ def test_heads_are_as_long_as_the_weights_ask_for() -> None:
 def test_dense_and_sparse_agree() -> None:
     weights = random_weights(50, 0.1, 29)
     labels = [
-        advanced(gr.GraphGibbs(form, 3, gr.Potts()), 3, np.random.default_rng(30)).labels
+        advanced(gr.GraphGibbs(form, 3, gr.models.Potts()), 3, np.random.default_rng(30)).labels
         for form in (weights, scipy.sparse.coo_matrix(weights), scipy.sparse.csc_array(weights))
     ]
     assert np.array_equal(labels[0], labels[1])
@@ -374,7 +380,7 @@ def test_dense_and_sparse_agree() -> None:
 
 
 def test_another_method_shares_the_layout() -> None:
-    kernel = gr.GraphGibbs(curie_weiss(50, 1.0), 3, gr.Potts())
+    kernel = gr.GraphGibbs(curie_weiss(50, 1.0), 3, gr.models.Potts())
     other = kernel.with_method(gr.Race())
     assert other._layout is kernel._layout
     assert isinstance(kernel.method, gr.Betting)
@@ -398,8 +404,8 @@ SQUARE = np.array([[0.0, 1.0], [1.0, 0.0]])
         ({"labels": 0}, errors.InvalidArgument, "labels"),
         ({"labels": 2**31}, errors.InvalidArgument, "at most"),
         ({"potential": lambda a, b, w: w}, errors.InvalidArgument, "njit"),
-        ({"potential": gr.Pairwise(clock, lambda w: (w[:1], w))}, errors.ShapeMismatch, "bounds"),
-        ({"potential": gr.Pairwise(clock, lambda w: (w, w - 1))}, errors.InvalidArgument, "bounds"),
+        ({"potential": gr.models.Pairwise(clock, lambda w: (w[:1], w))}, errors.ShapeMismatch, "bounds"),
+        ({"potential": gr.models.Pairwise(clock, lambda w: (w, w - 1))}, errors.InvalidArgument, "bounds"),
         ({"potential": clock, "method": gr.Betting()}, errors.UnknownRange, "Pairwise"),
         ({"method": gr.LilUCB()}, errors.InvalidArgument, "method"),
         ({"unary": np.zeros((3, 2))}, errors.ShapeMismatch, "unary"),
@@ -408,7 +414,7 @@ SQUARE = np.array([[0.0, 1.0], [1.0, 0.0]])
     ],
 )
 def test_what_is_wrong_is_said(changes, error, words: str) -> None:
-    arguments = {"adjacency": SQUARE, "labels": 2, "potential": gr.Potts(), **changes}
+    arguments = {"adjacency": SQUARE, "labels": 2, "potential": gr.models.Potts(), **changes}
     with pytest.raises(error, match=words):
         gr.GraphGibbs(**arguments)
 
@@ -428,18 +434,18 @@ def test_sizes_beyond_32_bits() -> None:
     ],
 )
 def test_wrong_states(labels, error) -> None:
-    kernel = gr.GraphGibbs(SQUARE, 2, gr.Potts())
+    kernel = gr.GraphGibbs(SQUARE, 2, gr.models.Potts())
     with pytest.raises(error):
-        kernel.step(np.random.default_rng(0), gr.Labels(labels))
+        kernel.step(np.random.default_rng(0), gr.kernels.Labels(labels))
 
 
 def test_wrong_temperatures_and_generators() -> None:
-    kernel = gr.GraphGibbs(SQUARE, 2, gr.Potts(), annealing=lambda sweep: -1.0)
-    state = gr.Labels(np.zeros(2, np.int32))
+    kernel = gr.GraphGibbs(SQUARE, 2, gr.models.Potts(), annealing=lambda sweep: -1.0)
+    state = gr.kernels.Labels(np.zeros(2, np.int32))
     with pytest.raises(errors.InvalidArgument, match="temperature is -1"):
         kernel.step(np.random.default_rng(0), state)
     with pytest.raises(errors.InvalidGenerator):
-        gr.GraphGibbs(SQUARE, 2, gr.Potts()).step(0, state)
+        gr.GraphGibbs(SQUARE, 2, gr.models.Potts()).step(0, state)
 
 
 @pytest.mark.parametrize("scale", [2.0, np.inf, np.nan])
@@ -448,10 +454,10 @@ def test_factors_outside_their_bounds_are_named(scale: float) -> None:
     def factor(label, other, weight):
         return scale * weight
 
-    kernel = gr.GraphGibbs(100 * SQUARE, 2, gr.Pairwise(factor, 1.0))
+    kernel = gr.GraphGibbs(100 * SQUARE, 2, gr.models.Pairwise(factor, 1.0))
     error = errors.RewardOutOfRange if scale == 2.0 else errors.InvalidReward
     with pytest.raises(error, match=r"log_factor\(0, 1, 100\) of variable 0 and its neighbour 1"):
-        kernel.step(np.random.default_rng(1), gr.Labels(np.array([0, 1])))
+        kernel.step(np.random.default_rng(1), gr.kernels.Labels(np.array([0, 1])))
 
 
 def test_a_bad_factor_of_the_head_is_named_though_there_is_a_tail() -> None:
@@ -465,7 +471,7 @@ def test_a_bad_factor_of_the_head_is_named_though_there_is_a_tail() -> None:
     kernel = gr.GraphGibbs(weights, 2, factor)
     assert 0 < kernel._layout.heads[0] < 399
     with pytest.raises(errors.InvalidReward, match="of variable 0 and its neighbour 7"):
-        kernel.step(np.random.default_rng(1), kernel.start(np.random.default_rng(1)))
+        kernel.step(np.random.default_rng(1), kernel.start(rng=np.random.default_rng(1)))
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -478,7 +484,7 @@ def test_a_failing_factor_is_an_error(capfd) -> None:
 
     kernel = gr.GraphGibbs(SQUARE, 2, factor)
     with pytest.raises(errors.FactorFailed, match="variable 0"):
-        kernel.step(np.random.default_rng(1), gr.Labels(np.array([0, 1])))
+        kernel.step(np.random.default_rng(1), gr.kernels.Labels(np.array([0, 1])))
     capfd.readouterr()
 
 
@@ -494,16 +500,16 @@ def test_tails_of_many_sizes_have_rules() -> None:
     for size in tails[tails > 0].tolist():
         fitting = rules.sizes[np.searchsorted(rules.sizes, size)]
         assert size <= fitting <= 1.13 * size
-    wrong, _ = np.sum([kernel.audit(rng, kernel.start(rng))[:2] for _ in range(5)], axis=0)
+    wrong, _ = np.sum([kernel.audit(rng, kernel.start(rng=rng))[:2] for _ in range(5)], axis=0)
     assert clopper_pearson(int(wrong), 5 * n, 1 - 2 * ALARM)[0] <= 0.05
 
 
-@pytest.mark.parametrize("method", [gr.Betting(0.05), gr.Race(gr.Normal(), 0.05)], ids=repr)
+@pytest.mark.parametrize("method", [gr.Betting(0.05), gr.Race(gr.methods.Normal(), 0.05)], ids=repr)
 def test_where_heads_decide_the_chain_is_that_of_exact_gibbs(method: gr.Method) -> None:
     """On the 20 x 20 lattice nothing is left to chance but the noise, which is the same."""
-    raced = gr.GraphGibbs(gaussian_lattice(20, 4.6, 1.5), 10, gr.Potts(), method=method)
+    raced = gr.GraphGibbs(gaussian_lattice(20, 4.6, 1.5), 10, gr.models.Potts(), method=method)
     exact, rng = raced.with_method(gr.Exact()), np.random.default_rng
-    ours = theirs = raced.start(rng(0))
+    ours = theirs = raced.start(rng=rng(0))
     one, other = rng(1), rng(1)
     for _ in range(40):
         ours, info = raced.step(one, ours)

@@ -14,7 +14,7 @@ import gumbelrace as gr
 from gumbelrace.errors import FactorFailed, InvalidArgument
 from gumbelrace.methods.exact import Scan
 
-START = gr.LangevinState(np.zeros(1))
+START = gr.kernels.LangevinState(np.zeros(1))
 
 
 def cauchy(size=150, cut=-0.1, **options):
@@ -46,7 +46,7 @@ class Yes(gr.Method):
 
 def law(kernel, target, seed, **options):
     rng = np.random.default_rng(seed)
-    return invariance(kernel, target, rng, 800, 2, state=gr.LangevinState, **options)
+    return invariance(kernel, target, rng, 800, 2, state=gr.kernels.LangevinState, **options)
 
 
 @pytest.mark.parametrize("batch", [3, 30, 150])
@@ -76,7 +76,7 @@ def test_wrong_way_back_is_noticed():
     assert law(kernel, target, 0) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("method", [gr.Race(gr.Normal(), delta=1e-3), gr.Betting(delta=1e-3)])
+@pytest.mark.parametrize("method", [gr.Race(gr.methods.Normal(), delta=1e-3), gr.Betting(delta=1e-3)])
 def test_raced_decisions_stay_within_delta(method):
     """2 decisions of δ = 0.001 move the law by at most 0.002 (Race: if means are normal)."""
     kernel, target = cauchy(size=500, method=method)
@@ -90,7 +90,7 @@ def test_two_dimensions(matrix):
     line = Line(60, rng)
     scale = line.root if matrix else [0.15, 0.1]
     kernel = gr.Langevin(line.likelihood, line.gradient, size=60, batch=20, scale=scale, method=gr.Exact())
-    assert line.invariance(kernel, rng, 1000, gr.LangevinState) > FALSE_ALARM
+    assert line.invariance(kernel, rng, 1000, gr.kernels.LangevinState) > FALSE_ALARM
 
 
 @pytest.mark.parametrize(("start", "goal"), [(0.01, 0.57), (30.0, 0.57), (1.0, 0.8)])
@@ -99,7 +99,7 @@ def test_adaptation_reaches_the_target_acceptance(start, goal):
 
     The mean of 600 correlated decisions has a standard error near 0.025; the step size is off by a little.
     """
-    kernel, _ = cauchy(cut=-np.inf, batch=100, warmup=600, target_acceptance=goal)
+    kernel, _ = cauchy(cut=-np.inf, batch=100, adapt_for=600, target_acceptance=goal)
     visited = chain(kernel, START._replace(log_step=np.log(start)), 1200, seed=3)
     acceptance = np.mean([info.acceptance for _, info in visited[600:]])
     assert abs(acceptance - goal) < 0.1
@@ -107,12 +107,12 @@ def test_adaptation_reaches_the_target_acceptance(start, goal):
     assert len({state.log_step for state, _ in visited[:600]}) == 600
 
 
-def test_without_warmup_the_step_is_fixed():
+def test_without_adaptation_the_step_is_fixed():
     kernel, _ = cauchy()
     states = [state for state, _ in chain(kernel, START._replace(log_step=-1.0), 5, seed=4)]
     assert [state.log_step for state in states] == [-1.0] * 5
     assert states[-1].iteration == 5
-    assert kernel.tuning == set(gr.LangevinState._fields) - {"position"}
+    assert kernel.tuning == set(gr.kernels.LangevinState._fields) - {"position"}
 
 
 def test_gradients_are_counted():
@@ -126,12 +126,12 @@ def test_impossible_proposal_is_rejected_without_a_second_gradient():
     kernel, _ = cauchy(log_prior=lambda x: 0.0 if x[0] == 0.0 else -np.inf)
     state, info = kernel.step(np.random.default_rng(6), START)
     assert state == START._replace(iteration=1)
-    assert info == gr.Info(30, 30, 0, 0.0)
+    assert info == gr.kernels.Info(30, 30, 0, 0.0)
 
 
 def test_equal_seeds_give_equal_chains_and_no_state_changes():
-    kernel, _ = cauchy(method=gr.Betting(), warmup=5)
-    start = gr.LangevinState(np.zeros(1))
+    kernel, _ = cauchy(method=gr.Betting(), adapt_for=5)
+    start = gr.kernels.LangevinState(np.zeros(1))
     start.position.setflags(write=False)
     first, second = (chain(kernel, start, 10, seed=7) for _ in range(2))
     assert first == second
@@ -148,7 +148,7 @@ def test_audit_checks_the_decision():
     [
         ({"batch": 151}, InvalidArgument, "only 150 rows"),
         ({"batch": 0}, InvalidArgument, "batch"),
-        ({"warmup": -1}, InvalidArgument, "warmup"),
+        ({"adapt_for": -1}, InvalidArgument, "adapt_for"),
         ({"target_acceptance": 1.0}, InvalidArgument, "target_acceptance"),
         ({"gradient": lambda index, x: np.zeros(2)}, FactorFailed, "must hold 1 finite"),
         ({"prior_gradient": lambda x: x * np.nan}, FactorFailed, "must hold 1 finite"),

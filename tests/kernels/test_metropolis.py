@@ -13,13 +13,13 @@ from tests.kernels.laws import FALSE_ALARM, Cauchy, Rate, chain, invariance
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, InvalidGenerator, ShapeMismatch
 
-WALK = gr.RandomWalk(0.3)
+WALK = gr.kernels.RandomWalk(0.3)
 
 
 def cauchy(size=200, cut=-0.1, method=None, **changes):
     """Give a kernel and its target: the location of Cauchy data, cut off near its middle."""
     model = Cauchy(size, seed=1, cut=cut)
-    kernel = gr.Metropolis(model.likelihood, WALK, model.log_prior, method or gr.Exact())
+    kernel = gr.Metropolis(model.likelihood, WALK, log_prior=model.log_prior, method=method or gr.Exact())
     return replace(kernel, **changes), model.target
 
 
@@ -27,7 +27,7 @@ def cauchy(size=200, cut=-0.1, method=None, **changes):
 class NoRatio:
     """A proposal that says that it is symmetric."""
 
-    proposal: gr.LogWalk
+    proposal: gr.kernels.LogWalk
 
     def propose(self, rng, x):
         return self.proposal.propose(rng, x)
@@ -48,7 +48,7 @@ def test_wrong_prior_is_noticed():
     assert invariance(kernel, target, np.random.default_rng(0)) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("method", [gr.Race(gr.Normal(), delta=1e-3), gr.Betting(delta=1e-3)])
+@pytest.mark.parametrize("method", [gr.Race(gr.methods.Normal(), delta=1e-3), gr.Betting(delta=1e-3)])
 def test_raced_decisions_stay_within_delta(method):
     """3 decisions of δ = 0.001 move the law by at most 0.003 (Race: if means are normal)."""
     kernel, target = cauchy(size=500, method=method)
@@ -57,23 +57,23 @@ def test_raced_decisions_stay_within_delta(method):
 
 def test_careless_race_is_noticed():
     """Negative control: decisions of δ = 0.8 after a first look at 2 rows."""
-    kernel, target = cauchy(size=500, method=gr.Race(gr.Normal(), delta=0.8, first=2))
+    kernel, target = cauchy(size=500, method=gr.Race(gr.methods.Normal(), delta=0.8, first=2))
     assert invariance(kernel, target, np.random.default_rng(1), slack=3e-3) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("walk", [gr.LogWalk(0.4), NoRatio(gr.LogWalk(0.4))])
+@pytest.mark.parametrize("walk", [gr.kernels.LogWalk(0.4), NoRatio(gr.kernels.LogWalk(0.4))])
 def test_log_ratio_makes_the_difference(walk):
     """A walk of logarithms is right with its log_ratio, and (negative control) wrong without."""
     model = Rate(12, seed=2)
     kernel = gr.Metropolis(model.likelihood, walk, method=gr.Exact())
     found = invariance(kernel, model.target, np.random.default_rng(2), 2000, 4)
-    assert (found > FALSE_ALARM) == isinstance(walk, gr.LogWalk)
+    assert (found > FALSE_ALARM) == isinstance(walk, gr.kernels.LogWalk)
 
 
 @pytest.mark.parametrize("scale", [0.3, [0.3, 0.3], np.linalg.cholesky([[0.09, 0.05], [0.05, 0.09]])])
 def test_walk_has_the_scale_that_was_asked_for(scale):
     """20,000 steps: a variance of 0.09 is met within 4 standard errors (false-alarm rate 1e-4)."""
-    rng, walk = np.random.default_rng(3), gr.RandomWalk(scale)
+    rng, walk = np.random.default_rng(3), gr.kernels.RandomWalk(scale)
     steps = np.array([walk.propose(rng, np.zeros(2)) for _ in range(20_000)])
     assert np.abs(steps.var(axis=0) - 0.09).max() < 4.0 * 0.09 * np.sqrt(2.0 / 20_000)
     covariance = 0.05 if np.ndim(scale) == 2 else 0.0
@@ -82,7 +82,7 @@ def test_walk_has_the_scale_that_was_asked_for(scale):
 
 def test_equal_seeds_give_equal_chains_and_no_state_changes():
     kernel, _ = cauchy(method=gr.Betting())
-    start = gr.Position(np.zeros(1))
+    start = gr.kernels.Position(np.zeros(1))
     start.position.setflags(write=False)
     first, second = (chain(kernel, start, 20, seed=4) for _ in range(2))
     assert first == second
@@ -91,21 +91,21 @@ def test_equal_seeds_give_equal_chains_and_no_state_changes():
 
 def test_impossible_proposal_is_rejected_without_reading():
     kernel, _ = cauchy(log_prior=lambda x: 0.0 if x[0] == 0.0 else -np.inf)
-    state = gr.Position(np.zeros(1))
-    assert kernel.step(np.random.default_rng(5), state) == (state, gr.Info(0, 0, 0, 0.0))
+    state = gr.kernels.Position(np.zeros(1))
+    assert kernel.step(np.random.default_rng(5), state) == (state, gr.kernels.Info(0, 0, 0, 0.0))
 
 
 def test_info_counts_what_was_read():
     kernel, _ = cauchy(cut=-np.inf)
-    _, info = kernel.step(np.random.default_rng(6), gr.Position(np.zeros(1)))
+    _, info = kernel.step(np.random.default_rng(6), gr.kernels.Position(np.zeros(1)))
     assert (info.evaluations, info.rewards) == (400, 400)
     assert info.acceptance in (0.0, 1.0)
 
 
 def test_audit_counts_wrong_decisions():
-    kernel, _ = cauchy(size=2000, cut=-np.inf, proposal=gr.RandomWalk(0.01))
-    careless = kernel.with_method(gr.Race(gr.Normal(), delta=0.9, first=2))
-    rng, state = np.random.default_rng(7), gr.Position(np.zeros(1))
+    kernel, _ = cauchy(size=2000, cut=-np.inf, proposal=gr.kernels.RandomWalk(0.01))
+    careless = kernel.with_method(gr.Race(gr.methods.Normal(), delta=0.9, first=2))
+    rng, state = np.random.default_rng(7), gr.kernels.Position(np.zeros(1))
     assert [kernel.audit(rng, state)[:2] for _ in range(20)] == [(0, 1)] * 20
     assert sum(careless.audit(rng, state)[0] for _ in range(100)) > 10
 
@@ -117,9 +117,9 @@ def test_compiled_likelihood_without_a_range_is_raced():
 
     y = np.random.default_rng(8).normal(size=20_000)
     kernel = gr.Metropolis(
-        lambda points: gr.compiled(log_factor, (points, y), len(y), len(points)), gr.RandomWalk(0.5)
+        lambda points: gr.compiled(log_factor, (points, y), len(y), len(points)), gr.kernels.RandomWalk(0.5)
     )
-    infos = [info for _, info in chain(kernel, gr.Position(np.zeros(1)), 50, seed=8)]
+    infos = [info for _, info in chain(kernel, gr.kernels.Position(np.zeros(1)), 50, seed=8)]
     assert sum(info.evaluations for info in infos) < 0.5 * sum(info.rewards for info in infos)
 
 
@@ -130,8 +130,8 @@ def test_compiled_likelihood_without_a_range_is_raced():
         ({}, [np.nan], InvalidArgument, "not finite"),
         ({}, [-0.5], InvalidArgument, "start where it is finite"),
         ({"log_prior": lambda x: np.nan}, [0.0], InvalidArgument, "log prior of"),
-        ({"proposal": gr.RandomWalk([1.0, 1.0])}, [0.0], ShapeMismatch, "scale has shape"),
-        ({"proposal": gr.LogWalk(1.0)}, [0.0], InvalidArgument, "positive"),
+        ({"proposal": gr.kernels.RandomWalk([1.0, 1.0])}, [0.0], ShapeMismatch, "scale has shape"),
+        ({"proposal": gr.kernels.LogWalk(1.0)}, [0.0], InvalidArgument, "positive"),
         ({"likelihood": lambda points: gr.table(np.zeros((5, 3)))}, [0.0], ShapeMismatch, "3 arms"),
         ({"likelihood": lambda points: 0.0}, [0.0], InvalidArgument, "gave a float"),
     ],
@@ -139,16 +139,16 @@ def test_compiled_likelihood_without_a_range_is_raced():
 def test_errors_say_what_to_do(changes, position, error, message):
     kernel, _ = cauchy(**{"log_prior": lambda x: 0.0 if x[0] >= -0.1 else -np.inf, **changes})
     with pytest.raises(error, match=message):
-        chain(kernel, gr.Position(position), 20, seed=9)
+        chain(kernel, gr.kernels.Position(position), 20, seed=9)
 
 
 @pytest.mark.parametrize("scale", [0.0, [1.0, -1.0], np.inf, np.ones((2, 3)), np.ones((1, 1, 1))])
 def test_bad_scale_is_an_error(scale):
     with pytest.raises((InvalidArgument, ShapeMismatch), match="scale"):
-        gr.RandomWalk(scale)
+        gr.kernels.RandomWalk(scale)
 
 
 def test_only_a_generator_will_do():
     kernel, _ = cauchy()
     with pytest.raises(InvalidGenerator, match="Generator"):
-        kernel.step(np.random.RandomState(0), gr.Position(np.zeros(1)))
+        kernel.step(np.random.RandomState(0), gr.kernels.Position(np.zeros(1)))

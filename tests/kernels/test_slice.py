@@ -50,11 +50,13 @@ def test_one_sided_steps_are_noticed(monkeypatch):
 
 def test_skewed_target():
     model = Rate(6, seed=2)
-    kernel = gr.Slice(model.likelihood, 0.5, lambda x: 0.0 if x[0] > 0.0 else -np.inf, method=gr.Exact())
+    kernel = gr.Slice(
+        model.likelihood, 0.5, log_prior=lambda x: 0.0 if x[0] > 0.0 else -np.inf, method=gr.Exact()
+    )
     assert invariance(kernel, model.target, np.random.default_rng(1), 500, 2) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("method", [gr.Race(gr.Normal(), delta=5e-4), gr.Betting(delta=5e-4)])
+@pytest.mark.parametrize("method", [gr.Race(gr.methods.Normal(), delta=5e-4), gr.Betting(delta=5e-4)])
 def test_raced_decisions_stay_within_delta(method):
     """2 updates of some 6 decisions of δ = 0.0005: about 0.006 in all (Race: if means are normal)."""
     kernel, target = cauchy(size=400, method=method)
@@ -62,7 +64,7 @@ def test_raced_decisions_stay_within_delta(method):
     assert found > FALSE_ALARM
 
 
-@pytest.mark.parametrize("directions", [gr.EachCoordinate(), gr.RandomDirection()])
+@pytest.mark.parametrize("directions", [gr.kernels.EachCoordinate(), gr.kernels.RandomDirection()])
 @pytest.mark.parametrize("width", [0.3, np.linalg.cholesky([[0.2, 0.1], [0.1, 0.1]])])
 def test_two_dimensions(directions, width):
     """Normal data of mean x0 + x1 z: the posterior is normal. Each margin of whitened ends is tested."""
@@ -84,8 +86,8 @@ def test_limit_on_steps_out_is_kept():
 
 
 def test_equal_seeds_give_equal_chains_and_no_state_changes():
-    kernel, _ = cauchy(method=gr.Betting(), directions=gr.RandomDirection())
-    start = gr.Position(np.zeros(1))
+    kernel, _ = cauchy(method=gr.Betting(), directions=gr.kernels.RandomDirection())
+    start = gr.kernels.Position(np.zeros(1))
     start.position.setflags(write=False)
     first, second = (chain(kernel, start, 10, seed=5) for _ in range(2))
     assert first == second
@@ -94,14 +96,14 @@ def test_equal_seeds_give_equal_chains_and_no_state_changes():
 
 def test_audit_checks_every_comparison():
     kernel, _ = cauchy(method=gr.Betting())
-    errors, decisions, *_ = kernel.audit(np.random.default_rng(6), gr.Position(np.zeros(1)))
+    errors, decisions, *_ = kernel.audit(np.random.default_rng(6), gr.kernels.Position(np.zeros(1)))
     assert errors == 0
     assert decisions > 1
 
 
 def test_info_counts_all_comparisons():
     kernel, _ = cauchy(cut=-np.inf)
-    _, info = kernel.step(np.random.default_rng(7), gr.Position(np.zeros(1)))
+    _, info = kernel.step(np.random.default_rng(7), gr.kernels.Position(np.zeros(1)))
     assert info.evaluations == info.rewards
     assert info.rewards % 300 == 0
     assert 0.0 < info.acceptance <= 1.0
@@ -110,7 +112,7 @@ def test_info_counts_all_comparisons():
 def test_bracket_that_shrinks_to_nothing_leaves_the_point():
     """Every other point is impossible by the prior: there is nowhere to go, and nothing is read."""
     kernel, _ = cauchy(log_prior=lambda x: 0.0 if x[0] == 0.25 else -np.inf)
-    state, info = kernel.step(np.random.default_rng(8), gr.Position(np.array([0.25])))
+    state, info = kernel.step(np.random.default_rng(8), gr.kernels.Position(np.array([0.25])))
     assert state.position[0] == 0.25
     assert info.evaluations in (0, 300)  # a candidate may round to the point itself
 
@@ -126,4 +128,4 @@ def test_bracket_that_shrinks_to_nothing_leaves_the_point():
 )
 def test_errors_say_what_to_do(options, error, message):
     with pytest.raises(error, match=message):
-        cauchy(**options)[0].step(np.random.default_rng(9), gr.Position(np.zeros(1)))
+        cauchy(**options)[0].step(np.random.default_rng(9), gr.kernels.Position(np.zeros(1)))

@@ -12,7 +12,7 @@ import gumbelrace as gr
 from gumbelrace.core.jit import OPTIONS
 from gumbelrace.methods import lilucb as lil
 
-PRINTED = gr.Normal(student=False)
+PRINTED = gr.methods.Normal(student=False)
 CASES = [(50, 1000), (50, 100_000), (2, 300), (3, 17), (50, 51)]
 
 
@@ -26,7 +26,7 @@ def looks_of(first, size):
 def test_normal_is_equation_8(delta, first, size):
     looks = looks_of(first, size)
     per_deviation, per_range = PRINTED.coefficients(delta, looks, size)
-    level = gr.b_normal(delta, first / size)
+    level = gr.methods.b_normal(delta, first / size)
     expected = [level / math.sqrt(t) * math.sqrt(1 - (t - 1) / (size - 1)) for t in looks.tolist()]
     np.testing.assert_allclose(per_deviation, expected, rtol=1e-12)
     assert per_range.tolist() == [0.0] * len(looks)
@@ -37,23 +37,23 @@ def test_normal_is_equation_8(delta, first, size):
 def test_normal_has_the_tail_of_students_t(delta, first, size):
     """At each look, T normal rewards are beyond their bound as often as the walk is beyond B."""
     looks = looks_of(first, size)
-    per_deviation, per_range = gr.Normal().coefficients(delta, looks, size)
+    per_deviation, per_range = gr.methods.Normal().coefficients(delta, looks, size)
     # In units of the error that is estimated: σ̂² = SS/T, and the variance of the mean SS/(T-1)·(1/T - 1/N).
     units = [math.sqrt(t / (t - 1) * (1 / t - 1 / size)) for t in looks.tolist()]
     tails = stats.t.sf(per_deviation / units, looks - 1)
-    np.testing.assert_allclose(tails, stats.norm.sf(gr.b_normal(delta, first / size)), rtol=1e-9)
+    np.testing.assert_allclose(tails, stats.norm.sf(gr.methods.b_normal(delta, first / size)), rtol=1e-9)
     assert per_range.tolist() == [0.0] * len(looks)
 
 
 def test_many_rewards_tell_their_deviation():
     looks = looks_of(100_000, 10_000_000)
-    new, printed = (bound.coefficients(0.01, looks, 10_000_000) for bound in (gr.Normal(), PRINTED))
+    new, printed = (bound.coefficients(0.01, looks, 10_000_000) for bound in (gr.methods.Normal(), PRINTED))
     np.testing.assert_allclose(new.per_deviation, printed.per_deviation, rtol=1e-4)
 
 
 def test_a_tail_beyond_floats_decides_nothing():
     for delta in (1e-250, 1e-300):
-        per_deviation = gr.Normal().coefficients(delta, looks_of(4, 1000), 1000).per_deviation
+        per_deviation = gr.methods.Normal().coefficients(delta, looks_of(4, 1000), 1000).per_deviation
         assert (per_deviation > 1.0).all()
 
 
@@ -69,7 +69,7 @@ def serfling(delta, t, size, deviation, spread):
 @pytest.mark.parametrize(("first", "size"), CASES)
 def test_serfling_is_equations_5_and_6(delta, first, size):
     looks = looks_of(first, size)
-    per_deviation, per_range = gr.Serfling().coefficients(delta, looks, size)
+    per_deviation, per_range = gr.methods.Serfling().coefficients(delta, looks, size)
     for k, t in enumerate(looks.tolist()):
         bound = per_deviation[k] * 0.7 + per_range[k] * 2.5
         assert bound == pytest.approx(serfling(delta / len(looks), t, size, 0.7, 2.5), rel=1e-12)
@@ -78,8 +78,8 @@ def test_serfling_is_equations_5_and_6(delta, first, size):
 def test_schedules_of_arms_with_sizes_of_their_own():
     sizes, delta = np.array([40.0, 900.0]), 0.02
     looks = np.array([[3.0, 3.0], [7.0, 93.0], [15.0, 273.0], [31.0, 633.0]])
-    normal = gr.Normal().any_schedule(delta, looks, sizes)
-    proved = gr.Serfling().any_schedule(delta, looks, sizes)
+    normal = gr.methods.Normal().any_schedule(delta, looks, sizes)
+    proved = gr.methods.Serfling().any_schedule(delta, looks, sizes)
     level = ndtri(1 - delta / 4)
     for k in range(4):
         for i in range(2):
@@ -95,14 +95,14 @@ def test_schedules_of_arms_with_sizes_of_their_own():
 def test_nothing_is_uncertain_once_everything_is_read(size):
     """At T = N no deviation counts; Serfling's term of the range does: a race never judges there."""
     looks = np.array([[1.0], [size]])
-    for bound in (gr.Normal(), gr.Serfling()):
+    for bound in (gr.methods.Normal(), gr.methods.Serfling()):
         per_deviation, per_range = bound.any_schedule(0.05, looks, np.array([size]))
         assert per_deviation[-1, 0] == pytest.approx(0.0, abs=1e-12) or size == 1.0
         assert np.isfinite(per_deviation).all()
         assert np.isfinite(per_range).all()
 
 
-@pytest.mark.parametrize("bound", [gr.Normal(), gr.Serfling()], ids=repr)
+@pytest.mark.parametrize("bound", [gr.methods.Normal(), gr.methods.Serfling()], ids=repr)
 def test_bounds_shrink_with_rows_and_grow_with_confidence(bound):
     looks = looks_of(50, 100_000)
     per_deviation, per_range = bound.coefficients(0.05, looks, 100_000)
@@ -112,19 +112,23 @@ def test_bounds_shrink_with_rows_and_grow_with_confidence(bound):
 
 
 def test_populations_within_one_look_need_no_coefficients():
-    for bound in (gr.Normal(), gr.Serfling()):
+    for bound in (gr.methods.Normal(), gr.methods.Serfling()):
         assert [len(part) for part in bound.coefficients(0.05, np.zeros(0, np.int64), 40)] == [0, 0]
 
 
 def test_delta_is_divided_among_the_events():
-    assert [gr.Paired().errors(d) for d in (1, 2, 10)] == [1, 1, 9]
-    assert [gr.Marginal().errors(d) for d in (1, 2, 10)] == [1, 2, 10]
+    assert [gr.methods.Paired().errors(d) for d in (1, 2, 10)] == [1, 1, 9]
+    assert [gr.methods.Marginal().errors(d) for d in (1, 2, 10)] == [1, 2, 10]
 
 
 def test_what_bounds_rest_on():
-    assert (gr.Normal().first, gr.Normal().needs_range) == (50, False)
-    assert "normal" in gr.Normal().assumption
-    assert (gr.Serfling().first, gr.Serfling().needs_range, gr.Serfling().assumption) == (2, True, None)
+    assert (gr.methods.Normal().first, gr.methods.Normal().needs_range) == (50, False)
+    assert "normal" in gr.methods.Normal().assumption
+    assert (
+        gr.methods.Serfling().first,
+        gr.methods.Serfling().needs_range,
+        gr.methods.Serfling().assumption,
+    ) == (2, True, None)
 
 
 @numba.njit(**OPTIONS)

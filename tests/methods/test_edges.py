@@ -63,8 +63,8 @@ def test_one_arm(method, kind, size, tmp_path):
 
 
 @pytest.mark.parametrize("first", [300, 301, 10_000])
-@pytest.mark.parametrize("bound", [gr.Normal(), gr.Serfling()], ids=repr)
-@pytest.mark.parametrize("variance", [gr.Paired(), gr.Marginal()], ids=repr)
+@pytest.mark.parametrize("bound", [gr.methods.Normal(), gr.methods.Serfling()], ids=repr)
+@pytest.mark.parametrize("variance", [gr.methods.Paired(), gr.methods.Marginal()], ids=repr)
 def test_first_look_at_everything_is_exact(first, bound, variance):
     rewards = seeded(2).normal(size=(300, 5))
     outcome = gr.Race(bound, first=first, variance=variance).best(gr.table(rewards), None, seeded())
@@ -118,7 +118,7 @@ RARE = np.zeros((5000, 2))
 RARE[seeded(4).choice(5000, 5, replace=False), 1] = 4.0  # sums 0 and 20
 
 
-@pytest.mark.parametrize("variance", [gr.Paired(), gr.Marginal()], ids=repr)
+@pytest.mark.parametrize("variance", [gr.methods.Paired(), gr.methods.Marginal()], ids=repr)
 @pytest.mark.parametrize("kind", ["table", "factors", "independent"])
 @pytest.mark.parametrize("usual", [0.0, 0.1], ids=["exact", "rounded"])
 def test_zero_variance_proves_nothing(kind, variance, usual):
@@ -184,7 +184,7 @@ def test_no_possible_arm(method, kind, tmp_path):
 
 @pytest.mark.parametrize("kind", ["memmap", "shuffled memmap", "factors", "compiled"])
 @pytest.mark.parametrize("arms", [3, 20])
-@pytest.mark.parametrize("variance", [gr.Paired(), gr.Marginal()], ids=repr)
+@pytest.mark.parametrize("variance", [gr.methods.Paired(), gr.methods.Marginal()], ids=repr)
 def test_dropped_arms_come_back_if_all_others_prove_impossible(kind, arms, variance, tmp_path):
     """Arms 0 and 1 are tied and far ahead; both have a -inf in one row, found late or in the last scan."""
     rewards = seeded(9).normal(size=(1000, arms))
@@ -286,7 +286,9 @@ def test_any_small_population(method, rewards, seed):
         assert sums[outcome.arm] >= sums[read].max() - rounding
 
 
-@pytest.mark.parametrize("method", [gr.Exact(), gr.Betting(1e-9), gr.Race(gr.Serfling(), 1e-9)], ids=repr)
+@pytest.mark.parametrize(
+    "method", [gr.Exact(), gr.Betting(1e-9), gr.Race(gr.methods.Serfling(), 1e-9)], ids=repr
+)
 @given(rewards=TABLES, seed=st.integers(0, 2**32))
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_proved_methods_are_exact_on_any_small_table(method, rewards, seed):

@@ -29,9 +29,11 @@ SIZES = (1, 3, 20, 200, 2000)
 shapes = pytest.mark.parametrize("shape", SHAPES)
 paper_shapes = pytest.mark.parametrize("shape", ["normal", "uniform", "lognormal"])
 arms_of_all = pytest.mark.parametrize("arms", [2, 10, 100])
-variances = pytest.mark.parametrize("variance", [gr.Paired(), gr.Marginal()], ids=["paired", "marginal"])
+variances = pytest.mark.parametrize(
+    "variance", [gr.methods.Paired(), gr.methods.Marginal()], ids=["paired", "marginal"]
+)
 proved = pytest.mark.parametrize(
-    "method", [gr.Betting, lambda delta: gr.Race(gr.Serfling(), delta)], ids=["betting", "serfling"]
+    "method", [gr.Betting, lambda delta: gr.Race(gr.methods.Serfling(), delta)], ids=["betting", "serfling"]
 )
 
 
@@ -66,7 +68,9 @@ def errors_on_reshuffled_ties(method, population, sums, trials, rng):
 def errors_on_gumbel_draws(method, populations, trials, rng, reshuffle_every=None):
     """Count the draws that differ from exact ones with the same Gumbel variables."""
     return sum(
-        gr.audit(one, method, trials // len(populations), rng=rng, reshuffle_every=reshuffle_every).errors
+        gr.audit(
+            one, method, draws=trials // len(populations), rng=rng, reshuffle_every=reshuffle_every
+        ).errors
         for one in populations
     )
 
@@ -146,7 +150,10 @@ def test_tables_in_blocks(method, shape, arms):
 def test_gumbel_draws_with_the_normal_bound(variance, shape, arms):
     """Claim: P(error) ≤ δ on the paper's three distributions, δ = 0.05; seed 6 and D; rate 1e-4."""
     rng, trials = np.random.default_rng([6, arms]), 2 * TRIALS[arms]
-    method, populations = gr.Race(gr.Normal(), 0.05, variance=variance), tables(shape, rng, 5000, arms)
+    method, populations = (
+        gr.Race(gr.methods.Normal(), 0.05, variance=variance),
+        tables(shape, rng, 5000, arms),
+    )
     assert keeps(errors_on_gumbel_draws(method, populations, trials, rng), trials, 0.05)
 
 
@@ -177,7 +184,7 @@ def errors_of_short_looks(bound, delta, first, arms, variance):
 @pytest.mark.parametrize("delta", [0.05, 0.01])
 def test_the_normal_bound_holds_from_short_looks_on(variance, arms, first, delta):
     """Claim: on ties of normal rewards P(error) ≤ 1.1 δ. Oracle: the arm made best; rate 1e-4."""
-    errors = errors_of_short_looks(gr.Normal(), delta, first, arms, variance)
+    errors = errors_of_short_looks(gr.methods.Normal(), delta, first, arms, variance)
     assert keeps(errors, 6000, 1.1 * delta)
 
 
@@ -185,7 +192,7 @@ def test_the_normal_bound_holds_from_short_looks_on(variance, arms, first, delta
 @pytest.mark.parametrize("delta", [0.05, 0.01])
 def test_the_printed_bound_does_not_hold_from_short_looks_on(first, delta):
     """Negative control: the same check sees that the paper takes σ̂ for σ (1.6 to 6 times δ)."""
-    errors = errors_of_short_looks(gr.Normal(student=False), delta, first, 2, gr.Paired())
+    errors = errors_of_short_looks(gr.methods.Normal(student=False), delta, first, 2, gr.methods.Paired())
     assert not keeps(errors, 6000, 1.1 * delta)
 
 
@@ -217,7 +224,7 @@ def test_where_the_normal_bound_fails(variance, rewards, rate):
     """
     rng, trials = np.random.default_rng(8), 1000
     population, sums = gr.table(made := rewards(rng)), made.sum(axis=0)
-    race = gr.Race(gr.Normal(), 0.05, variance=variance)
+    race = gr.Race(gr.methods.Normal(), 0.05, variance=variance)
     normal = errors_on_ties(race, population, sums, trials, rng, best=1)
     betting = errors_on_ties(gr.Betting(0.05), population, sums, trials, rng, best=1)
     assert not keeps(normal, trials, 0.05)
@@ -225,7 +232,7 @@ def test_where_the_normal_bound_fails(variance, rewards, rate):
     assert keeps(betting, trials, 0.05)
 
 
-class Halved(gr.Normal):
+class Halved(gr.methods.Normal):
     """The normal bound, half as wide as it should be."""
 
     def coefficients(self, delta, looks, size):

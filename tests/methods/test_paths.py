@@ -15,9 +15,9 @@ METHODS = [
     gr.Exact(),
     gr.Betting(0.01),
     gr.Race(delta=0.01),
-    gr.Race(delta=0.01, variance=gr.Marginal()),
-    gr.Race(gr.Serfling(), delta=0.01),
-    gr.Race(gr.Serfling(), delta=0.01, variance=gr.Marginal()),
+    gr.Race(delta=0.01, variance=gr.methods.Marginal()),
+    gr.Race(gr.methods.Serfling(), delta=0.01),
+    gr.Race(gr.methods.Serfling(), delta=0.01, variance=gr.methods.Marginal()),
     gr.LilUCB(0.01),
 ]
 
@@ -112,7 +112,7 @@ class Algorithm1:
         self.rewards, self.offset, self.paired = rewards, offset, paired
         self.arms, self.next = list(range(rewards.shape[1])), first
         self.rows, self.leaders, self.dropped = [], [], 0
-        self.level = gr.b_normal(delta / (len(self.arms) - paired), first / len(rewards))
+        self.level = gr.methods.b_normal(delta / (len(self.arms) - paired), first / len(rewards))
 
     def judge(self, asked, kept=True):
         """Check the arms still asked for against those that the bound leaves.
@@ -160,14 +160,14 @@ def follow_races(rewards, variance, reference_delta, seeds):
     """Run races beside the reference; return each reference and whether all rows were scanned."""
     for seed in seeds:
         offset = seeded(seed).gumbel(size=6)
-        race = gr.Race(gr.Normal(student=False), variance=variance)  # the paper's own bound
+        race = gr.Race(gr.methods.Normal(student=False), variance=variance)  # the paper's own bound
         outcome, calls = follow(race, rewards, offset, seed)
         reference = Algorithm1(rewards, offset, reference_delta, variance.paired)
         yield reference.follow(calls, outcome), outcome.exhausted
 
 
 @pytest.mark.parametrize("size", [300, 20_000])
-@pytest.mark.parametrize("variance", [gr.Paired(), gr.Marginal()], ids=repr)
+@pytest.mark.parametrize("variance", [gr.methods.Paired(), gr.methods.Marginal()], ids=repr)
 def test_race_is_algorithm_1(variance, size):
     races = list(follow_races(rewards_of(size, spread=0.7), variance, 0.05, range(60)))
     assert sum(race.dropped for race, _ in races) > 100
@@ -175,7 +175,7 @@ def test_race_is_algorithm_1(variance, size):
     assert any(race.lead_came_back for race, _ in races)
 
 
-@pytest.mark.parametrize("variance", [gr.Paired(), gr.Marginal()], ids=repr)
+@pytest.mark.parametrize("variance", [gr.methods.Paired(), gr.methods.Marginal()], ids=repr)
 def test_race_without_its_earlier_rows_drops_no_arm_too_early(variance):
     """Looks at up to 102,400 rows, of which the first KEPT are kept; the lead changes after that."""
     rewards = rewards_of(200_000, spread=1.4)
@@ -188,7 +188,7 @@ def test_race_without_its_earlier_rows_drops_no_arm_too_early(variance):
 def test_another_delta_is_not_algorithm_1():
     """A negative control: the reference at half the δ keeps arms that the race drops."""
     with pytest.raises(AssertionError):
-        list(follow_races(rewards_of(20_000, spread=0.7), gr.Paired(), 0.025, range(60)))
+        list(follow_races(rewards_of(20_000, spread=0.7), gr.methods.Paired(), 0.025, range(60)))
 
 
 class Wealth:

@@ -21,8 +21,10 @@ def log_factor(n, theta, y):
 def second_moment(method, seed, steps=60_000):
     """Give the mean of z² over a chain whose law is N(mean(y), 1/N), and its standard error."""
     y = np.random.default_rng(0).normal(size=SIZE)
-    kernel = gr.Metropolis(gr.likelihood(log_factor, (y,), SIZE), gr.RandomWalk(0.03), method=method)
-    start = gr.Position(np.array([y.mean()]))
+    kernel = gr.Metropolis(
+        gr.likelihood(log_factor, (y,), SIZE), gr.kernels.RandomWalk(0.03), method=method
+    )
+    start = gr.kernels.Position(np.array([y.mean()]))
     states = kernel.steps(np.random.default_rng(seed), start, steps).states.position[:, 0]
     squares = ((states - y.mean()) * np.sqrt(SIZE)) ** 2
     blocks = squares.reshape(40, -1).mean(axis=1)
@@ -46,9 +48,9 @@ def test_a_careless_race_is_noticed():
 def test_less_is_read_than_by_a_race():
     y = np.random.default_rng(0).normal(size=50_000)
     likelihood = gr.likelihood(log_factor, (y,), 50_000)
-    start = gr.Position(np.array([y.mean()]))
+    start = gr.kernels.Position(np.array([y.mean()]))
     read = [
-        gr.Metropolis(likelihood, gr.RandomWalk(0.004), method=method)
+        gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.004), method=method)
         .steps(np.random.default_rng(3), start, 300)
         .info.evaluations.sum()
         for method in (Penalty(), gr.Race(delta=1e-3))

@@ -19,14 +19,16 @@ from gumbelrace.models.synthetic import normalised
 
 FALSE_ALARM = 1e-4
 DELTA, FIRST = 0.05, 50
-VARIANCES = pytest.mark.parametrize("variance", [gr.Paired(), gr.Marginal()], ids=["paired", "marginal"])
+VARIANCES = pytest.mark.parametrize(
+    "variance", [gr.methods.Paired(), gr.methods.Marginal()], ids=["paired", "marginal"]
+)
 ARMS = pytest.mark.parametrize("arms", [2, 10])
 
 
 def normal_level(variance, size, arms):
     """B_Normal(δ/D')."""
-    events = arms - 1 if isinstance(variance, gr.Paired) else arms
-    return gr.b_normal(DELTA / events, FIRST / size)
+    events = arms - 1 if isinstance(variance, gr.methods.Paired) else arms
+    return gr.methods.b_normal(DELTA / events, FIRST / size)
 
 
 def normalised_gap(rewards, variance):
@@ -34,7 +36,7 @@ def normalised_gap(rewards, variance):
     means, deviations = rewards.mean(axis=0), rewards.std(axis=0)
     paired = (rewards[:, :1] - rewards[:, 1:]).std(axis=0)
     marginal = deviations[0] + deviations[1:]
-    scale = paired if isinstance(variance, gr.Paired) else marginal
+    scale = paired if isinstance(variance, gr.methods.Paired) else marginal
     return np.min((means[0] - means[1:]) / scale)
 
 
@@ -51,7 +53,9 @@ def most_rows(needed, size):
 def arms_behind(rng, variance, size, arms, needed):
     """Make normal rewards for which T̃ is `needed`."""
     rewards = normalised(normal(rng, size, arms), np.zeros(arms), 1.0)
-    scale = (rewards[:, :1] - rewards[:, 1:]).std(axis=0) if isinstance(variance, gr.Paired) else 2.0
+    scale = (
+        (rewards[:, :1] - rewards[:, 1:]).std(axis=0) if isinstance(variance, gr.methods.Paired) else 2.0
+    )
     gap = 2.0 * normal_level(variance, size, arms) * np.sqrt((size / needed - 1.0) / (size - 1))
     rewards[:, 1:] -= gap * scale
     return rewards
@@ -78,7 +82,7 @@ def problem(variance, size, arms, look):
     rng = np.random.default_rng([20160404, variance.paired, size, arms, look])
     rewards = arms_behind(rng, variance, size, arms, 0.99 * look)
     needed = rows_needed(normalised_gap(rewards, variance), variance, size, arms)
-    race = gr.Race(gr.Normal(student=False), delta=DELTA, first=FIRST, variance=variance)
+    race = gr.Race(gr.methods.Normal(student=False), delta=DELTA, first=FIRST, variance=variance)
     return rng, rewards, race, arms * most_rows(needed, size)
 
 

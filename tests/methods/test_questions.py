@@ -69,9 +69,9 @@ def test_an_audit_checks_the_path_that_makes_the_chain():
     """A careless race errs; compiled steps under audit count it, and go where they would have gone."""
     y = np.random.default_rng(5).normal(0.0, 1.0, 2000)
     kernel = gr.Metropolis(
-        gr.likelihood(log_factor, (y,), 2000), gr.RandomWalk(0.05), method=gr.Race(delta=0.5)
+        gr.likelihood(log_factor, (y,), 2000), gr.kernels.RandomWalk(0.05), method=gr.Race(delta=0.5)
     )
-    state = gr.Position(np.zeros(1))
+    state = gr.kernels.Position(np.zeros(1))
     audited = Audited(kernel.method)
     assert kernel.with_method(audited).is_compiled
     checked = kernel.with_method(audited).steps(np.random.default_rng(6), state, 400)

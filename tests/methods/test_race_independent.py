@@ -8,7 +8,7 @@ from gumbelrace import errors
 from gumbelrace.methods.race_independent import independent_looks, looks_of_any_size
 
 
-@pytest.mark.parametrize("bound", [gr.Normal(), gr.Serfling()], ids=repr)
+@pytest.mark.parametrize("bound", [gr.methods.Normal(), gr.methods.Serfling()], ids=repr)
 @pytest.mark.parametrize("arms", [1, 2, 7, 90])
 def test_a_rule_for_any_size_is_the_rule_for_these_sizes_or_safer(bound, arms):
     sizes = np.random.default_rng(arms).integers(4, 500, arms)
@@ -22,4 +22,4 @@ def test_a_rule_for_any_size_is_the_rule_for_these_sizes_or_safer(bound, arms):
 
 def test_a_negative_weight_is_refused():
     with pytest.raises(errors.InvalidArgument, match="shrink"):
-        gr.Marginal(shrink=-1.0)
+        gr.methods.Marginal(shrink=-1.0)

@@ -9,7 +9,7 @@ from gumbelrace.errors import InvalidArgument
 from gumbelrace.models.potts import gaussian_lattice
 
 
-@pytest.mark.parametrize("potential", [gr.Potts(), gr.Ising()])
+@pytest.mark.parametrize("potential", [gr.models.Potts(), gr.models.Ising()])
 def test_bounds_hold_and_are_reached(potential) -> None:
     weights = np.array([-2.0, -0.5, 0.0, 0.3, 1.7])
     low, high = potential.bounds(weights)
@@ -24,13 +24,13 @@ def test_pairwise_bounds() -> None:
         return 0.0
 
     weights = np.array([-2.0, 1.0])
-    low, high = gr.Pairwise(zero, 3.0).bounds(weights)
+    low, high = gr.models.Pairwise(zero, 3.0).bounds(weights)
     assert np.array_equal(low, [-6.0, -3.0])
     assert np.array_equal(high, [6.0, 3.0])
-    low, high = gr.Pairwise(zero, lambda w: (w - 1.0, w)).bounds(weights)
+    low, high = gr.models.Pairwise(zero, lambda w: (w - 1.0, w)).bounds(weights)
     assert np.array_equal(low, weights - 1.0)
     with pytest.raises(InvalidArgument, match="bound"):
-        gr.Pairwise(zero, -1.0)
+        gr.models.Pairwise(zero, -1.0)
 
 
 def test_lattice_is_what_its_formula_says() -> None:

@@ -62,5 +62,5 @@ def test_it_reduces_the_variance_by_two_orders_of_magnitude():
 def test_races_with_it_find_the_best_arm():
     likelihood, rng = ArchLikelihood(large(), control=made()), seeded(0)
     far = fitted(10).at(np.full((1, 12), 1.5))[0]
-    outcome = gr.Race(gr.Normal(), delta=1e-6).best(likelihood([far, fitted(10).mean]), None, rng)
+    outcome = gr.Race(gr.methods.Normal(), delta=1e-6).best(likelihood([far, fitted(10).mean]), None, rng)
     assert outcome.arm == 1

@@ -41,13 +41,13 @@ def test_rewards_have_unit_variance(rewards):
 
 
 def test_racing_ebs_is_the_rule_of_the_race(rewards):
-    looks, width = rule(gr.Serfling(), rewards), 7.5
+    looks, width = rule(gr.methods.Serfling(), rewards), 7.5
     expected = looks.per_deviation + looks.per_range * width
     assert serfling(looks.at, SIZE, DELTA, width) == pytest.approx(expected)
 
 
 def test_racing_normal_is_the_rule_of_the_race(rewards):
-    looks = rule(gr.Normal(student=False), rewards)
+    looks = rule(gr.methods.Normal(student=False), rewards)
     rows, widths = normal(looks.at[0], SIZE, DELTA)
     assert (rows == looks.at[0]).all()
     assert widths == pytest.approx(looks.per_deviation[0])
@@ -84,10 +84,10 @@ def test_a_resolved_gap_is_the_width_of_a_race(rewards):
     A median of 201 races lies below the look where 90% of them end, and at or above the one where 10% do,
     but for a probability far below 1e-6.
     """
-    looks = rule(gr.Normal(), rewards)
-    for rows, gap in zip(*resolved(gr.Race(gr.Normal(), DELTA), rewards[:, 0]), strict=True):
+    looks = rule(gr.methods.Normal(), rewards)
+    for rows, gap in zip(*resolved(gr.Race(gr.methods.Normal(), DELTA), rewards[:, 0]), strict=True):
         # Means have a standard error of a_t / B: G more or less 1.3 of these is crossed by 90% or 10%.
-        error = looks.per_deviation[0] / gr.b_normal(DELTA, 50 / SIZE)
+        error = looks.per_deviation[0] / gr.methods.b_normal(DELTA, 50 / SIZE)
         surely = looks.at[0, np.argmax(looks.per_deviation[0] + 1.3 * error < gap)]
         hardly = looks.at[0, np.argmax(looks.per_deviation[0] - 1.3 * error < gap)]
         assert hardly <= rows <= surely

@@ -51,7 +51,7 @@ class Case:
             "always": self.always,
             "size": len(self.rewards),
         }
-        return gr.ControlVariate(**(given | changes))
+        return gr.control_variates.ControlVariate(**(given | changes))
 
     @property
     def arms(self):

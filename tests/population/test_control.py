@@ -90,12 +90,12 @@ def test_a_table_counts_the_rows_that_are_always_read(kind):
 def test_rows_always_read_are_counted_once_for_all_orders(kind):
     case = Case(1000, 3, 0.1, noise=0.1)
     population = case.population(kind).minus(case.control())
-    draws = gr.sample(population, None, 40, gr.Race(), rng=seeded(), reshuffle_every=1, check=False)
+    draws = gr.sample(population, None, 40, method=gr.Race(), rng=seeded(), reshuffle_every=1, check=False)
     assert case.count[case.always.rows].max() == 1
     assert draws.evaluations.sum() == case.count.sum()
     assert draws.fraction == case.count.sum() / (40 * 3000)
     read = case.count.sum()
-    report = gr.audit(population, gr.Race(), 40, rng=seeded(), reshuffle_every=1)
+    report = gr.audit(population, gr.Race(), draws=40, rng=seeded(), reshuffle_every=1)
     scan = 3 * len(case.always.raced)  # for the exact sums
     assert report.fraction * 40 * 3000 == pytest.approx(case.count.sum() - read - scan + 300)
 

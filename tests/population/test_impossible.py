@@ -47,7 +47,7 @@ CHEAP = gr.compiled(log_factor, (0.1 * REWARDS,), SIZE, 2)
 
 
 def impossible_draws(population, method=RACE, count=500):
-    draws = gr.sample(population, np.log([0.2, 0.8]), count, method, rng=seeded(2), check=False)
+    draws = gr.sample(population, np.log([0.2, 0.8]), count, method=method, rng=seeded(2), check=False)
     return int(np.sum(draws.arms == 1))
 
 
@@ -68,7 +68,9 @@ def test_an_undeclared_row_is_named(make):
             impossible_draws(make(impossible=declared), gr.Exact(), 1)
 
 
-@pytest.mark.parametrize("method", [RACE, gr.Betting(), gr.Race(gr.Serfling()), gr.LilUCB()], ids=repr)
+@pytest.mark.parametrize(
+    "method", [RACE, gr.Betting(), gr.Race(gr.methods.Serfling()), gr.LilUCB()], ids=repr
+)
 def test_a_range_down_to_minus_infinity_makes_every_row_count(method):
     assert impossible_draws(compiled(reward_range=(-np.inf, 1.0)), method, 20) == 0
 
@@ -110,8 +112,12 @@ def test_a_control_variate_of_declared_rows():
     """Read besides the expansion's own: the sums are those of the rewards."""
     rewards = seeded(3).normal(0.0, 0.01, (2000, 3))
     near = np.round(rewards, 3)
-    control = gr.ControlVariate(
-        log_factor, (near,), near[5:].sum(axis=0), always=gr.Always(np.arange(5), 2000), size=2000
+    control = gr.control_variates.ControlVariate(
+        log_factor,
+        (near,),
+        near[5:].sum(axis=0),
+        always=gr.control_variates.Always(np.arange(5), 2000),
+        size=2000,
     )
     population = gr.compiled(log_factor, (rewards,), 2000, 3, impossible=[3, 17]).minus(control)
     assert population.known.finite
@@ -130,8 +136,10 @@ def test_metropolis_never_goes_where_a_declared_row_forbids():
     def support(n, theta, data):
         return -1e-4 * theta[0] if data[n] <= theta[0] else -np.inf  # uniform on [0, θ], as good as
 
-    kernel = gr.Metropolis(gr.likelihood(support, (data,), 5000, impossible=[4999]), gr.RandomWalk(0.1))
-    trace = gr.run(kernel, gr.Position(np.array([1.2])), 300, seeded(5), progress=False)
+    kernel = gr.Metropolis(
+        gr.likelihood(support, (data,), 5000, impossible=[4999]), gr.kernels.RandomWalk(0.1)
+    )
+    trace = gr.run(kernel, gr.kernels.Position(np.array([1.2])), steps=300, rng=seeded(5), progress=False)
     assert trace["position"].min() >= 1.0
 
 
@@ -148,11 +156,11 @@ def test_the_bounds_of_a_graph_declare():
     n = 400
     weights = 1e-3 * (1.0 - np.eye(n))
     weights[0, 1] = weights[1, 0] = 5e-4
-    start = gr.Labels(np.arange(n, dtype=np.int32) % 2)
+    start = gr.kernels.Labels(np.arange(n, dtype=np.int32) % 2)
     same = {}
-    for name, potential in (("declared", gr.Pairwise(forbidding, bounds)), ("bare", forbidding)):
+    for name, potential in (("declared", gr.models.Pairwise(forbidding, bounds)), ("bare", forbidding)):
         kernel = gr.GraphGibbs(weights, 2, potential, method=gr.Race(delta=0.001))
-        labels = gr.run(kernel, start, 200, seeded(6), progress=False, check=0)["labels"]
+        labels = gr.run(kernel, start, steps=200, rng=seeded(6), progress=False, check=0)["labels"]
         same[name] = int(np.sum(labels[..., 0] == labels[..., 1]))
     assert same["declared"] == 0 < same["bare"]
 
@@ -163,7 +171,9 @@ def test_gibbs_draws_nothing_that_a_declared_row_forbids():
     for name, options in (("declared", {"impossible": HIDDEN}), ("undeclared", {})):
         population = compiled(**options)
         kernel = gr.Gibbs(lambda labels, i, p=population: (p, np.log([0.2, 0.8])), 1, method=RACE)
-        trace = gr.run(kernel, gr.Labels(np.zeros(1, int)), 200, seeded(7), progress=False, check=0)
+        trace = gr.run(
+            kernel, gr.kernels.Labels(np.zeros(1, int)), steps=200, rng=seeded(7), progress=False, check=0
+        )
         seen[name] = int(trace["labels"].sum())
     assert seen["declared"] == 0 < seen["undeclared"]
 
@@ -171,7 +181,7 @@ def test_gibbs_draws_nothing_that_a_declared_row_forbids():
 def test_the_promise_says_what_it_rests_on():
     assert "-inf are declared" in RACE.promise.assumption
     assert "normally distributed and that rows" in gr.sample(compiled(), rng=seeded()).tv_bound.assumption
-    assert gr.Race(gr.Serfling()).promise.proved
+    assert gr.Race(gr.methods.Serfling()).promise.proved
     assert gr.Promise(0.1).under(None).proved
     assert gr.Promise(0.1).under("a").under("b") == gr.Promise(0.1, "a and that b")
 
@@ -197,7 +207,7 @@ def test_rows_must_be_rows(make, options, words):
 
 def test_a_sample_shows_that_something_impossible_was_drawn():
     with pytest.warns(PromiseBroken, match="draws of probability zero"):
-        draws = gr.sample(compiled(), np.log([0.2, 0.8]), 2000, RACE, rng=seeded(2))
+        draws = gr.sample(compiled(), np.log([0.2, 0.8]), 2000, method=RACE, rng=seeded(2))
     assert draws.checked.impossible == np.sum(draws.arms == 1) > 100
     assert draws.checked.broken
 
@@ -205,10 +215,10 @@ def test_a_sample_shows_that_something_impossible_was_drawn():
 def test_draws_that_read_as_much_as_a_scan_are_checked():
     """Negative control: fewer draws, which have read less, are not."""
     with pytest.warns(PromiseBroken, match="draws of probability zero"):
-        draws = gr.sample(CHEAP, np.log([0.2, 0.8]), 1000, RACE, rng=seeded(2))
+        draws = gr.sample(CHEAP, np.log([0.2, 0.8]), 1000, method=RACE, rng=seeded(2))
     assert 1.0 < 1000 * draws.fraction < 10.0
     assert draws.checked.impossible > 0
-    fewer = gr.sample(CHEAP, np.log([0.2, 0.8]), 20, RACE, rng=seeded(2))
+    fewer = gr.sample(CHEAP, np.log([0.2, 0.8]), 20, method=RACE, rng=seeded(2))
     assert 20 * fewer.fraction < 1.0
     assert fewer.checked is None
 

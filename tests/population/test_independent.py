@@ -71,7 +71,7 @@ def test_evaluations_are_what_was_asked_for_without_replacement(method):
         assert draw.fraction == arms.evaluations / population.rewards
 
 
-@pytest.mark.parametrize("method", [gr.Betting(1e-9), gr.Race(gr.Serfling(), 1e-9)], ids=repr)
+@pytest.mark.parametrize("method", [gr.Betting(1e-9), gr.Race(gr.methods.Serfling(), 1e-9)], ids=repr)
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=6), st.integers(0, 1000))
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_proved_methods_find_the_best_sum(method, sizes, seed):
@@ -170,7 +170,7 @@ def test_function_must_be_callable():
         gr.independent([np.zeros(3)], [3])
 
 
-@pytest.mark.parametrize("method", [gr.Race(gr.Serfling()), gr.Betting()], ids=repr)
+@pytest.mark.parametrize("method", [gr.Race(gr.methods.Serfling()), gr.Betting()], ids=repr)
 def test_arms_that_cannot_reach_the_leader_are_not_read(method):
     """One large arm, and small ones that a range of [-1, 1] keeps far below it."""
     rng = seeded(2)
@@ -184,7 +184,7 @@ def test_arms_that_cannot_reach_the_leader_are_not_read(method):
         assert all(count.any() for count in plain.count)
 
 
-@pytest.mark.parametrize("method", [gr.Race(), gr.Race(gr.Serfling()), gr.Betting()], ids=repr)
+@pytest.mark.parametrize("method", [gr.Race(), gr.Race(gr.methods.Serfling()), gr.Betting()], ids=repr)
 def test_an_arm_that_can_reach_little_may_still_win(method):
     arms = [np.full(50, 0.9), np.full(2000, -0.5), np.full(1000, -0.1), np.full(30, 0.2)]
     for offset in (0.0, 20.0):

@@ -92,13 +92,13 @@ def test_a_failing_factor_is_an_error(capfd):
             raise ValueError("no")
         return 0.0
 
-    kernel = gr.ClusterGibbs(gr.pairs(fails, (), 3), gr.Exact())
+    kernel = gr.ClusterGibbs(gr.pairs(fails, (), 3), method=gr.Exact())
     with pytest.raises(errors.FactorFailed, match="log_factor"):
-        kernel.step(np.random.default_rng(1), gr.Labels(np.arange(3)))
+        kernel.step(np.random.default_rng(1), gr.kernels.Labels(np.arange(3)))
     capfd.readouterr()
 
 
 def test_a_value_too_large_to_add_up_is_named():
-    kernel = gr.ClusterGibbs(pairs_of(np.full((3, 3), 1e12)), gr.Exact())
+    kernel = gr.ClusterGibbs(pairs_of(np.full((3, 3), 1e12)), method=gr.Exact())
     with pytest.raises(errors.RewardOutOfRange, match=r"log_factor\(0, 1\) exceeds"):
-        kernel.step(np.random.default_rng(1), gr.Labels(np.arange(3)))
+        kernel.step(np.random.default_rng(1), gr.kernels.Labels(np.arange(3)))

@@ -131,7 +131,7 @@ def test_a_memory_map_is_never_written(tmp_path, mode, shuffled):
     rewards = seeded(8).uniform(size=(20_001, 3))
     population = gr.table(mapped(path, rewards, mode), shuffled=shuffled)
     before = hashlib.sha256(path.read_bytes()).digest()
-    for method in [gr.Exact(), gr.Race(), gr.Race(gr.Serfling()), gr.Betting(), gr.LilUCB()]:
+    for method in [gr.Exact(), gr.Race(), gr.Race(gr.methods.Serfling()), gr.Betting(), gr.LilUCB()]:
         gr.sample(population, size=3, method=method, rng=seeded())
     assert hashlib.sha256(path.read_bytes()).digest() == before
 
@@ -145,7 +145,7 @@ def test_range_of_a_memory_map_is_taken_when_a_method_needs_it(tmp_path, shuffle
     population = gr.table(file, shuffled=shuffled)
     assert population.knows_range
     assert gr.Race().best(population, None, seeded(1)).evaluations <= 200
-    for method in [gr.Betting(), gr.Race(gr.Serfling()), gr.LilUCB()]:
+    for method in [gr.Betting(), gr.Race(gr.methods.Serfling()), gr.LilUCB()]:
         with pytest.raises(InvalidReward, match="row 777, arm 1 "):
             method.best(population, None, seeded(1))
     told = gr.table(file, shuffled=shuffled, reward_range=(0.0, 4.0))

@@ -133,7 +133,7 @@ def test_control_variate_must_give_a_number():
     rewards = seeded(2).normal(size=(100, 2))
     for population in (gr.table(rewards), gr.factors(lambda i, a: rewards[np.ix_(i, a)], 100, 2)):
         with pytest.raises(InvalidArgument, match="must give a real number"):
-            population.minus(gr.ControlVariate(WRONG["an array"], (Y,), np.zeros(2)))
+            population.minus(gr.control_variates.ControlVariate(WRONG["an array"], (Y,), np.zeros(2)))
 
 
 @pytest.mark.parametrize("factor", [plain, nested, by_a_part, by_a_module], ids=lambda f: f.__name__)
@@ -204,13 +204,15 @@ def test_likelihoods_pairs_terms_and_control_variates_are_checked_too():
     with pytest.raises(ShapeMismatch, match=r"terms reads beyond data\[0\]"):
         gr.parameter_taylor(terms, (Y,), 101, [0.0])
     with pytest.raises(ShapeMismatch, match=r"function reads beyond data\[0\]"):
-        gr.table(np.zeros((101, 2))).minus(gr.ControlVariate(plain, (Y,), np.zeros(2)))
+        gr.table(np.zeros((101, 2))).minus(gr.control_variates.ControlVariate(plain, (Y,), np.zeros(2)))
 
 
 def test_data_that_numba_cannot_read_are_refused():
     with pytest.raises(InvalidArgument, match=r"dtype >f8.*astype"):
         gr.compiled(plain, (Y.astype(">f8"),), 100, 2)
-    for item in ((Y, 1.0), [Y, Y[:3]], "text"):
+    with pytest.raises(ShapeMismatch, match=r"data\[0\] is ragged"):
+        gr.compiled(plain, ([Y, Y[:3]],), 100, 2)
+    for item in ((Y, 1.0), "text"):
         with pytest.raises(InvalidArgument, match=rf"data\[0\] is a {type(item).__name__}"):
             gr.compiled(plain, (item,), 100, 2)
 
@@ -222,7 +224,7 @@ def test_masked_data_are_refused_and_a_mask_of_nothing_is_not():
         lambda data: gr.likelihood(of_theta, data, 100),
         lambda data: gr.pairs(plain, data, 100),
         lambda data: gr.parameter_taylor(terms, data, 100, [0.0]),
-        lambda data: gr.ControlVariate(plain, data, np.zeros(2)),
+        lambda data: gr.control_variates.ControlVariate(plain, data, np.zeros(2)),
     ]
     for make in makers:
         with pytest.raises(InvalidArgument, match=r"data\[0\] has masked entries"):

@@ -90,7 +90,7 @@ class Setting(ABC):
         """Give a state at the best order, with weights that make all orders about equally likely."""
         evidence = self.log_evidence
         weights = evidence.max() - evidence
-        return kernel.start(rng, int(evidence.argmax()))._replace(log_weights=weights)
+        return kernel.start(int(evidence.argmax()), rng=rng)._replace(log_weights=weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ class Fitted(Setting):
     def kernel(self, method: Method | None = None, adapt_for: int = 0) -> CarlinChib:
         """Make the kernel of a chain over the orders; see `Setting.kernel`.
 
-        The default method is ``Race(Normal(), first=8)``: residuals of the control variate are close to
+        The default method is ``Race(first=8)``: residuals of the control variate are close to
         normal. Far from the modes, where they may not be, a guard decides exactly.
         """
         method = method or Race(first=8)
@@ -117,10 +117,10 @@ class Fitted(Setting):
         prior, models = compiled_prior(tau), []
         for fit in self.fits:
             law = NormalPseudoprior(fit.mean, fit.covariance)
-            move = Metropolis(likelihood, Autoregressive(law), prior, method)
+            move = Metropolis(likelihood, Autoregressive(law), log_prior=prior, method=method)
             models.append(Candidate(move, law, prior))
         guard = None if isinstance(method, Exact) else GUARD
-        return CarlinChib(models, likelihood, adapt_for, method=method, guard=guard)
+        return CarlinChib(models, likelihood, adapt_for=adapt_for, method=method, guard=guard)
 
 
 def fit_orders(returns: Returns, orders: Sequence[int] = ORDERS, *, rng: np.random.Generator) -> Fitted:

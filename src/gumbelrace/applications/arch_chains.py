@@ -155,7 +155,9 @@ class Runs:
         place: Path,
     ) -> Trace[ModelChoice]:
         """Run (steps, chains); what comes after an interrupted trace must not be made of half of it."""
-        trace = run(kernel, start, size[0], rng, size[1], progress=self.progress, checkpoint=place)
+        trace = run(
+            kernel, start, steps=size[0], rng=rng, chains=size[1], progress=self.progress, checkpoint=place
+        )
         if trace.interrupted:
             raise KeyboardInterrupt
         return trace

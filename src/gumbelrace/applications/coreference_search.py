@@ -92,7 +92,14 @@ class Search:
         method = sampler.method(self.delta)
         if not sampler.ranged:
             pairs = pairs.without_range()
-        return ClusterGibbs(pairs, method, sampler.keep, Shuffled(), annealing, self.merges)
+        return ClusterGibbs(
+            pairs,
+            method=method,
+            keep=sampler.keep,
+            scan=Shuffled(),
+            annealing=annealing,
+            merges=self.merges,
+        )
 
 
 def picked(mentions: int) -> str:
@@ -131,7 +138,7 @@ def one_start(
     kernel: ClusterGibbs, search: Search, rng: np.random.Generator, stop: threading.Event
 ) -> tuple[list[list[int]], NDArray[np.float64]]:
     """Make the sweeps of one start: the labels after each; factors computed, rewards and seconds."""
-    state, labels, counts = kernel.start(rng, search.placed), [], np.zeros((3, search.sweeps))
+    state, labels, counts = kernel.start(placed=search.placed), [], np.zeros((3, search.sweeps))
     for sweep in range(search.sweeps):
         if stop.is_set():
             raise Stopped

@@ -101,7 +101,7 @@ def rows(population: Population, draws: int) -> Iterator[Row]:
         count = max(1, round(share * draws))
         a_round = max(1, count // ROUNDS)
         seconds = seconds_a_draw(population, {scan: max(1, draws // 50), method: a_round})
-        report = audit(population, method, count, rng=np.random.default_rng(SEED))
+        report = audit(population, method, draws=count, rng=np.random.default_rng(SEED))
         yield Row(
             name,
             report.fraction,

@@ -71,11 +71,11 @@ def log_evidence(trace: Trace[Any], reference: int = 0) -> LogEvidence:
     >>> def candidate(scale):
     ...     log_prior = lambda x: -0.5 * (x[0] / scale) ** 2 - np.log(scale * np.sqrt(2 * np.pi))
     ...     variance = 1 / (300 + scale**-2)
-    ...     law = gr.NormalPseudoprior([variance * y.sum()], [[variance]])
-    ...     return gr.Candidate(gr.Metropolis(likelihood, gr.RandomWalk(0.1), log_prior), law, log_prior)
+    ...     law = gr.kernels.NormalPseudoprior([variance * y.sum()], [[variance]])
+    ...     kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.1), log_prior=log_prior)
+    ...     return gr.kernels.Candidate(kernel, law, log_prior)
     >>> kernel = gr.CarlinChib([candidate(0.1), candidate(10.0)], likelihood, adapt_for=200)
-    >>> rng = np.random.default_rng(1)
-    >>> trace = gr.run(kernel, kernel.start(rng), 1000, rng, warmup=200, progress=False)
+    >>> trace = gr.run(kernel, steps=1000, warmup=200, rng=1, progress=False)
     >>> found = gr.log_evidence(trace)
     >>> bool(-5.0 < found.values[1] < -3.0), bool(found.errors[1] < 0.5)  # -4.03 by quadrature
     (True, True)

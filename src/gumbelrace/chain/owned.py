@@ -64,7 +64,7 @@ def fingerprints(kernel: Any) -> dict[str, str]:
     ... def log_factor(n, theta, y):
     ...     return -0.5 * (y[n] - theta[0]) ** 2
     >>> likelihood = gr.likelihood(log_factor, (np.arange(1000.0),), size=1000)
-    >>> found = fingerprints(gr.Metropolis(likelihood, gr.RandomWalk(0.1), method=gr.Race(first=8)))
+    >>> found = fingerprints(gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.1), method=gr.Race(first=8)))
     >>> [name for name in found if name.startswith("likelihood")]
     ['likelihood', 'likelihood.log_factor', 'likelihood.data[0]', 'likelihood.rows', 'likelihood.rows.size']
     >>> found["method"], found["method.first"]

@@ -20,7 +20,7 @@ from gumbelrace.chain.owned import Search
 from gumbelrace.chain.progress import shown
 from gumbelrace.chain.trace import Trace
 from gumbelrace.chain.worker import NOTHING, Chain, Draw, Plan
-from gumbelrace.core.jit import check_generator
+from gumbelrace.core.jit import Rng, as_generator
 from gumbelrace.core.table_orders import of_one_run
 from gumbelrace.errors import InvalidArgument, InvalidGenerator, ShapeMismatch
 from gumbelrace.kernels.base import Kernel, State
@@ -31,15 +31,15 @@ REFRESH = 0.1  # seconds between looks at the chains
 
 def run(
     kernel: Kernel[State],
-    state: State | list[State],
-    steps: int,
-    rng: np.random.Generator,
-    chains: int = 1,
-    progress: bool = True,
-    checkpoint: str | os.PathLike[str] | None = None,
+    state: State | list[State] | None = None,
     *,
+    steps: int,
     warmup: int = 0,
     thin: int = 1,
+    chains: int = 1,
+    rng: Rng = None,
+    progress: bool = True,
+    checkpoint: str | os.PathLike[str] | None = None,
     tag: str | None = None,
     check: int | None = None,
 ) -> Trace[State]:
@@ -52,21 +52,27 @@ def run(
     ----------
     kernel : Kernel
         Makes the steps.
-    state : state, or list of states
-        Where to start: a state for all chains, or a list of one for each.
+    state : state, or list of states, optional
+        Where to start: a state for all chains, or a list of one for each. Default: ``kernel.start()`` of
+        each chain; kernels on continuous parameters need a place: ``kernel.start(position)``.
     steps : int
         Steps that each chain makes, `warmup` not counted.
-    rng : numpy.random.Generator
-        Gives every chain a generator of its own, by ``rng.spawn(chains)``.
+    warmup : int
+        Steps made before, of which nothing is kept.
+    thin : int
+        Every so many steps one is kept: a trace has ``steps // thin`` draws of each chain.
     chains : int
         How many.
+    rng : numpy.random.Generator, int, or None
+        Gives every chain a generator of its own, by ``rng.spawn(chains)``: a generator, a seed, or None for
+        no seed.
     progress : bool
         Show how far the chains are, in a terminal or a notebook, if the package rich is there.
     checkpoint : path, optional
         Folder in which the run is kept, written as often as costs 2% of the time at most (more
         only if draws come by the ten megabytes a second: each is written once), and at least
         every five minutes. If it exists, the run goes on from there: called with the same
-        arguments (`rng` made anew from its seed), a run that was killed gives bit for bit what it
+        arguments (`rng` a seed, or made anew from it), a run that was killed gives bit for bit what it
         would have given (but for tables of 16,384 rows and more that were drawn from before the run
         and not before its resumption, or the other way round: they keep the order of their first use). A
         larger `steps` makes a run longer. What a kernel owns must be that
@@ -75,10 +81,6 @@ def run(
         functions by their compiled code: another version of Python is refused if there are any of
         your own. Methods of your own classes are not compared, nor numbers that these set.
         What is there and cannot be compared is named in a warning.
-    warmup : int
-        Steps made before, of which nothing is kept.
-    thin : int
-        Every so many steps one is kept: a trace has ``steps // thin`` draws of each chain.
     tag : str, optional
         A name for what cannot be compared, such as the version of a file that a likelihood reads: a
         checkpoint with another tag is refused, and nothing is warned of.
@@ -110,6 +112,9 @@ def run(
     An error in one chain stops all; it is raised as it was, with a note that names the chain. With a
     checkpoint, the other chains are saved.
 
+    For a stopping rule of your own, go on from ``trace.last`` with a further run, or step by step with
+    ``kernel.chain``.
+
     Examples
     --------
     >>> from typing import NamedTuple
@@ -132,12 +137,16 @@ def run(
         checked_count(warmup, "warmup", least=0),
         checked_count(thin, "thin"),
     )
-    states = _starts(kernel, state, checked_count(chains, "chains"))
+    if checkpoint is not None and rng is None:
+        raise InvalidGenerator("a run that can be resumed needs a seed; give one, for example rng=0")
+    rng = as_generator(rng)
+    streams = _spawned(rng, checked_count(chains, "chains"))
+    states = _starts(kernel, state, streams)
     layout = Layout(Draw(states[0], NOTHING))
     columns = layout.columns(chains, plan.kept(plan.total))
     team = [
         Chain(kernel, start, stream, plan, (layout, [column[n] for column in columns]))
-        for n, (start, stream) in enumerate(zip(states, _spawned(rng, chains), strict=True))
+        for n, (start, stream) in enumerate(zip(states, streams, strict=True))
     ]
     identity = _identity(team, checked_tag(tag)) if checkpoint is not None else {}
     stop = threading.Event()
@@ -156,15 +165,19 @@ def _trace(kernel: Kernel[State], team: list[Chain], layout: Layout, columns: li
     return Trace(kernel, draws.state, draws.info, [chain.state for chain in team], interrupted, plan.thin)
 
 
-def _starts(kernel: Kernel[Any], state: Any, chains: int) -> list[Any]:
-    states = state if isinstance(state, list) else [state] * chains
-    if len(states) != chains:
-        raise ShapeMismatch(f"{len(states)} initial states for chains={chains}; give one for each chain")
+def _starts(kernel: Kernel[Any], state: Any, streams: list[np.random.Generator]) -> list[Any]:
+    states = state if isinstance(state, list) else [state] * len(streams)
+    if state is None:
+        states = [kernel.start(rng=stream) for stream in streams]
+    if len(states) != len(streams):
+        raise ShapeMismatch(
+            f"{len(states)} initial states for chains={len(streams)}; give one for each chain"
+        )
     for start in states:
         if not isinstance(start, tuple):
             raise InvalidArgument(
-                f"the state is a {type(start).__name__}; give a named tuple, for example "
-                "gumbelrace.Position(x) or gumbelrace.Labels(labels), or a list of them"
+                f"the state is a {type(start).__name__}; give kernel.start(...), a named tuple, or a list "
+                "of them"
             )
     starts = [kernel.started(start) for start in states]
     for start in starts:
@@ -181,10 +194,8 @@ def checked_tag(tag: Any) -> str | None:
 
 def _spawned(rng: np.random.Generator, chains: int) -> list[np.random.Generator]:
     try:
-        return check_generator(rng).spawn(chains)
+        return rng.spawn(chains)
     except TypeError as error:
-        if isinstance(error, InvalidGenerator):
-            raise
         raise InvalidGenerator(
             "rng was made without a seed sequence and cannot give every chain a stream of its own; "
             "use rng=numpy.random.default_rng(seed)"

@@ -10,7 +10,7 @@ import numpy as np
 from gumbelrace.chain import export
 from gumbelrace.chain.bias import shifts
 from gumbelrace.chain.layout import Layout, form, named, reform
-from gumbelrace.core.jit import check_generator
+from gumbelrace.core.jit import Rng, as_generator
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.kernels.base import Checked, Info, Kernel, State, method_of
 from gumbelrace.methods.base import weakest
@@ -92,7 +92,7 @@ class Trace(Generic[State]):
             f"acceptance {self.acceptance:.2f}{ended}"
         )
 
-    def audit(self, share: float = 0.01, *, rng: np.random.Generator, confidence: float = 0.95) -> Audit:
+    def audit(self, share: float = 0.01, *, rng: Rng = None, confidence: float = 0.95) -> Audit:
         """Measure how often the decisions of the chain are wrong, and what that does to its law.
 
         From states picked at random among those kept, a step is made whose every decision is checked
@@ -102,7 +102,7 @@ class Trace(Generic[State]):
         ----------
         share : float
             Share of the states to check, at least one of them.
-        rng : numpy.random.Generator
+        rng : numpy.random.Generator, int, or None
             Picks the states and makes the steps.
         confidence : float
             Level of the interval.
@@ -113,7 +113,7 @@ class Trace(Generic[State]):
             `draws` counts decisions; `fraction` is that of the trace; `bias` has the shifts of means,
             variances and probabilities (see the page on errors along a chain).
         """
-        rng = check_generator(rng)
+        rng = as_generator(rng)
         level = checked_confidence(confidence)
         if not (isinstance(share, Real) and 0.0 < share <= 1.0):
             raise InvalidArgument(f"share is {share!r}; it must be more than 0 and at most 1")

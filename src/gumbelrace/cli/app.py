@@ -1,20 +1,26 @@
 """The commands, and what all of them share: errors of one line, Ctrl-C, the version."""
 
 import sys
+from importlib import import_module
 from importlib.metadata import version
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from gumbelrace.cli import coreference, reproduce
-from gumbelrace.cli.arch import arch
-from gumbelrace.cli.best import best
-from gumbelrace.cli.demo import demo
-from gumbelrace.cli.sample import sample
 from gumbelrace.errors import GumbelraceError
 
 FAILED, INTERRUPTED = 2, 130
+
+# The line that `gumbelrace --help` has of each command. What a command needs is loaded when it is called.
+COMMANDS = {
+    "best": "Find the column with the highest mean, reading as few rows as needed.",
+    "sample": "Draw columns with probability proportional to exp(sum of the column).",
+    "demo": "Show what the methods do on a built-in problem: half a minute.",
+    "arch": "Find how many lags an ARCH model of a series of prices needs.",
+    "coreference": "Put mentions of authors into clusters, one for each person.",
+    "reproduce": "Run the paper's experiments again.",
+}
 
 # What typer raises for a wrong command line; where it lies differs from release to release.
 UsageProblem: type[Exception] = next(
@@ -24,6 +30,12 @@ UsageProblem: type[Exception] = next(
 
 class Commands(TyperGroup):
     """Commands that end in one line on standard error when something is wrong."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Load the command that is called, in place of the line about it."""
+        if args and args[0] in COMMANDS:
+            self.commands[args[0]] = loaded(args[0])
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; say in one line what stopped it."""
@@ -105,9 +117,19 @@ def gumbelrace(
         print(ctx.get_help())
 
 
-app.command()(best)
-app.command()(sample)
-app.command()(demo)
-app.command()(arch)
-app.add_typer(coreference.app, name="coreference")
-app.add_typer(reproduce.app, name="reproduce")
+def nothing() -> None:
+    """Stand for a command until it is loaded."""
+
+
+for name, line in COMMANDS.items():
+    app.command(name, help=line)(nothing)
+
+
+def loaded(name: str) -> Any:
+    """Load the module of a command; give the command, or the group of them."""
+    module, group = import_module(f"gumbelrace.cli.{name}"), typer.Typer(rich_markup_mode="markdown")
+    if hasattr(module, "app"):
+        group.add_typer(module.app, name=name)
+    else:
+        group.command(name)(getattr(module, name))
+    return typer.main.get_group(group).commands[name]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from gumbelrace.cli.options import Columns, Delta, Json, Limits, Seed, Table, split_names
+from gumbelrace.cli.options import Columns, Delta, Json, RewardRange, Seed, Table, split_names
 from gumbelrace.cli.progress import progress, waiting
 from gumbelrace.cli.text import COMPILING, HINT, ground, paragraphs, percent
 from gumbelrace.errors import NoPossibleArm
@@ -23,7 +23,7 @@ def best(
     delta: Delta = 0.05,
     seed: Seed = 0,
     columns: Columns = None,
-    limits: Limits = None,
+    reward_range: RewardRange = None,
     lowest: Annotated[bool, typer.Option("--minimum", help="Find the lowest mean instead.")] = False,
     shuffled: Annotated[
         bool, typer.Option("--shuffled", help="The rows lie in random order: read them one by one.")
@@ -39,19 +39,19 @@ def best(
     with a probability of at most DELTA: of a hundred runs with `--delta 0.01` and different
     seeds, about one may name another column.
 
-    This is *proved* if the range of the numbers is known: by `--range`, because they are true
+    This is *proved* if the range of the numbers is known: by `--reward-range`, because they are true
     or false, or because the whole file had to be read anyway (.csv and .parquet). Else it is
     *assumed* that means of the rows read are normally distributed; a few huge numbers break
     that.
 
     For example:
 
-    `gumbelrace best scores.npy --delta 0.01 --range 0 1`
+    `gumbelrace best scores.npy --delta 0.01 --reward-range 0 1`
 
     `gumbelrace best losses.parquet --minimum --columns small,large`
     """
     checked_delta(delta)
-    with open_scores(file, split_names(columns), limits, lowest, progress) as scores:
+    with open_scores(file, split_names(columns), reward_range, lowest, progress) as scores:
         rng = np.random.default_rng(seed)
         population = scores.population(shuffled)
         method = Exact() if exact else default_method(population, delta)

@@ -30,10 +30,10 @@ Columns = Annotated[
         show_default=False,
     ),
 ]
-Limits = Annotated[
+RewardRange = Annotated[
     tuple[float, float] | None,
     typer.Option(
-        "--range",
+        "--reward-range",
         metavar="LOW HIGH",
         help="Every number lies between these: makes the answer a proved one.",
         show_default=False,

@@ -94,7 +94,7 @@ def table() -> None:
 
     For each δ and each share of the rows read at the first look, in both readings: *two-sided*, the
     probability that the walk leaves [-B, B] upwards, which is what the printed table holds; and
-    *one-sided*, that it ever exceeds B, which the paper's Eq. 5 asks for and `Race(Normal())` uses.
+    *one-sided*, that it ever exceeds B, which the paper's Eq. 5 asks for and `Race()` uses.
     """
     levels = compared_levels()
     Console(width=80).print(level_table(levels))

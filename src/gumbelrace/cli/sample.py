@@ -10,7 +10,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from gumbelrace.cli.options import Columns, Delta, Json, Limits, Seed, Table, split_names
+from gumbelrace.cli.options import Columns, Delta, Json, RewardRange, Seed, Table, split_names
 from gumbelrace.cli.progress import progress
 from gumbelrace.cli.text import COMPILING, HINT, ground, paragraphs, percent
 from gumbelrace.errors import InvalidFile, NoPossibleArm
@@ -49,7 +49,7 @@ def sample(
     delta: Delta = 0.05,
     seed: Seed = 0,
     columns: Columns = None,
-    limits: Limits = None,
+    reward_range: RewardRange = None,
     log_prior: Annotated[
         Path | None,
         typer.Option(
@@ -78,7 +78,7 @@ def sample(
     checked_delta(delta)
     if out is not None:
         check_out(out, file)
-    with open_scores(file, split_names(columns), limits, progress=progress) as scores:
+    with open_scores(file, split_names(columns), reward_range, progress=progress) as scores:
         rng = np.random.default_rng(seed)
         population = scores.population()
         method = default_method(population, delta)

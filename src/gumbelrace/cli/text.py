@@ -5,7 +5,7 @@ from textwrap import fill
 
 WIDTH, INDENT = 80, 13
 COMPILING = "racing (the first run compiles)"
-HINT = "; --range LOW HIGH would prove it"
+HINT = "; --reward-range LOW HIGH would prove it"
 
 
 def paragraphs(parts: Iterable[tuple[str, str]]) -> str:

@@ -44,7 +44,7 @@ def jax_taylor(
         def log_factor(theta, x, y):
             return y * jnp.dot(x, theta) - jnp.logaddexp(0.0, jnp.dot(x, theta))
 
-        taylor = gr.jax_taylor(log_factor, (x, y), mode)
+        taylor = gr.control_variates.jax_taylor(log_factor, (x, y), mode)
     """
     jax = _jax()
     point, order = checked_centre(centre, order)
@@ -77,7 +77,7 @@ def derivatives_by_jax(log_density: Callable[..., Any]) -> Derivatives:
         def log_density(y, theta):
             return -2.5 * jnp.log1p((y[0] - theta[0]) ** 2 / 4)
 
-        taylor = gr.data_taylor(y[:, None], gr.derivatives_by_jax(log_density), bins=30)
+        taylor = gr.data_taylor(y[:, None], gr.control_variates.derivatives_by_jax(log_density), bins=30)
     """
     jax = _jax()
     compiled = [

@@ -81,7 +81,7 @@ def parameter_taylor(
     >>> taylor = gr.parameter_taylor(logistic.terms, (x, y), len(x), mode, remainder=M)
     >>> likelihood = gr.likelihood(logistic.log_factor, (x, y), size=len(x)).minus(taylor)
     >>> gr.Betting().best(likelihood([mode, mode + 0.01]), None, rng)
-    Outcome(arm=0, evaluations=0, looks=0, exhausted=False)
+    Outcome(arm=0, evaluations=0, looks=0, exhausted=False, fraction=0, promise=0.05 proved)
     """
     checked_dispatcher(terms, "terms")
     data = checked_data(data, "(x, y)")

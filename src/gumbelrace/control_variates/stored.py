@@ -30,7 +30,8 @@ def stored_taylor(
     --------
     >>> import numpy as np, gumbelrace as gr
     >>> y = np.array([0.0, 1.0, 5.0])  # log f_n(θ) = -½ (y_n - θ)², at θ = 2
-    >>> taylor = gr.stored_taylor(-0.5 * (y - 2) ** 2, (y - 2)[:, None], -np.ones((3, 1, 1)), [2.0])
+    >>> values, slopes, curvatures = -0.5 * (y - 2) ** 2, (y - 2)[:, None], -np.ones((3, 1, 1))
+    >>> taylor = gr.control_variates.stored_taylor(values, slopes, curvatures, [2.0])
     >>> taylor.at([[2.0], [3.0]]).sums
     array([-7. , -8.5])
     """

@@ -8,7 +8,8 @@ over as an address, and the reader finds its data behind another (see `packed`).
 import copy
 import ctypes
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 import numba
@@ -21,6 +22,8 @@ from numpy.typing import NDArray
 from gumbelrace.errors import InvalidGenerator
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+# What users may give as `rng`; `as_generator` makes a Generator of it.
+Rng = np.random.Generator | np.random.BitGenerator | np.random.SeedSequence | Sequence[int] | int | None
 
 # Sums may be reordered (so that they run in vector registers); NaN and infinities keep their meaning.
 FAST = {"reassoc", "contract", "nsz"}
@@ -197,11 +200,30 @@ def beside(rng: np.random.Generator) -> np.random.Generator:
     return np.random.default_rng(np.asarray(words, np.uint64))
 
 
+def as_generator(rng: object) -> np.random.Generator:
+    """Return the generator that `rng` stands for, as SPEC 7 of Scientific Python has it.
+
+    A Generator is returned as it is. A seed gives a new one, the same for the same seed, and None one that
+    nobody can repeat. Whoever takes an `rng` from a user calls this first, and hands on the generator.
+    """
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if not isinstance(rng, str | bool | np.random.RandomState):
+        with suppress(TypeError, ValueError):
+            return np.random.default_rng(rng)  # type: ignore[arg-type]
+    raise InvalidGenerator(
+        f"rng is {rng!r}; pass a seed, for example rng=0, or numpy.random.default_rng(0)"
+    )
+
+
 def check_generator(rng: object) -> np.random.Generator:
-    """Return `rng` if it is a Generator; say what to pass if it is not."""
+    """Return `rng` if it is a Generator: for what is called again and again.
+
+    A seed would give the same numbers every time, and steps that repeat each other are no chain.
+    """
     if not isinstance(rng, np.random.Generator):
         raise InvalidGenerator(
-            f"rng is {type(rng).__name__}; pass a numpy Generator, for example "
-            "rng=numpy.random.default_rng(0)"
+            f"rng is {rng!r}; a step needs a Generator that goes on from one to the next: make "
+            "rng = numpy.random.default_rng(0) before the first"
         )
     return rng

@@ -1,1 +1,45 @@
-"""Markov kernels whose every decision is a race."""
+"""Parts of Markov kernels: states, proposals, directions, orders of visits, temperatures."""
+
+from typing import TYPE_CHECKING
+
+from gumbelrace.lazy import later
+
+_NAMES = {
+    "gumbelrace.kernels.annealing": ("Constant", "Geometric"),
+    "gumbelrace.kernels.base": ("Info",),
+    "gumbelrace.kernels.carlin_chib": ("Candidate", "ModelChoice"),
+    "gumbelrace.kernels.clusters.worker": ("Keep",),
+    "gumbelrace.kernels.gibbs": ("Labels",),
+    "gumbelrace.kernels.langevin": ("LangevinState",),
+    "gumbelrace.kernels.proposals": ("Autoregressive", "LogWalk", "RandomWalk"),
+    "gumbelrace.kernels.pseudopriors": ("NormalPseudoprior",),
+    "gumbelrace.kernels.scan": ("RandomScan", "Shuffled", "Systematic"),
+    "gumbelrace.kernels.slice": ("EachCoordinate", "RandomDirection"),
+    "gumbelrace.kernels.target": ("Position",),
+}
+
+if TYPE_CHECKING:
+    from gumbelrace.kernels.annealing import Constant as Constant, Geometric as Geometric
+    from gumbelrace.kernels.base import Info as Info
+    from gumbelrace.kernels.carlin_chib import Candidate as Candidate, ModelChoice as ModelChoice
+    from gumbelrace.kernels.clusters.worker import Keep as Keep
+    from gumbelrace.kernels.gibbs import Labels as Labels
+    from gumbelrace.kernels.langevin import LangevinState as LangevinState
+    from gumbelrace.kernels.proposals import (
+        Autoregressive as Autoregressive,
+        LogWalk as LogWalk,
+        RandomWalk as RandomWalk,
+    )
+    from gumbelrace.kernels.pseudopriors import NormalPseudoprior as NormalPseudoprior
+    from gumbelrace.kernels.scan import (
+        RandomScan as RandomScan,
+        Shuffled as Shuffled,
+        Systematic as Systematic,
+    )
+    from gumbelrace.kernels.slice import (
+        EachCoordinate as EachCoordinate,
+        RandomDirection as RandomDirection,
+    )
+    from gumbelrace.kernels.target import Position as Position
+else:  # hidden from type checkers, which would take any name at all
+    __all__, __getattr__, __dir__ = later(__name__, _NAMES)

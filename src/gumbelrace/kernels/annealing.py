@@ -19,7 +19,7 @@ class Constant:
     Examples
     --------
     >>> import gumbelrace as gr
-    >>> gr.Constant(0.5)(7)
+    >>> gr.kernels.Constant(0.5)(7)
     0.5
     """
 
@@ -49,7 +49,7 @@ class Geometric:
     Examples
     --------
     >>> import gumbelrace as gr
-    >>> [gr.Geometric(start=2.0, ratio=0.5, zero_after=3)(sweep) for sweep in range(5)]
+    >>> [gr.kernels.Geometric(start=2.0, ratio=0.5, zero_after=3)(sweep) for sweep in range(5)]
     [2.0, 1.0, 0.5, 0.0, 0.0]
     """
 

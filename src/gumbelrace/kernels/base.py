@@ -1,6 +1,7 @@
 """What all kernels share: step(rng, state) -> (state, info), and how to check their decisions."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
@@ -8,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.auditing import Audited
+from gumbelrace.core.jit import Rng, as_generator, check_generator
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.base import Method, Promise
 from gumbelrace.methods.exact import Exact
@@ -82,6 +84,45 @@ class Kernel(ABC, Generic[State]):
     def step(self, rng: np.random.Generator, state: State) -> tuple[State, Info]:
         """Make one step from `state`."""
 
+    def start(self, *args: Any, **options: Any) -> State:
+        """Give a state to start from; kernels that can tell none by themselves say what they need.
+
+        All take ``rng=``, a generator, a seed or None, whether or not they need it.
+        """
+        raise InvalidArgument(
+            f"{type(self).__name__} knows no state to start from; give one: run(kernel, state, steps=...)"
+        )
+
+    def chain(self, state: State | None = None, *, rng: Rng = None) -> Iterator[tuple[State, Info]]:
+        """Make steps for as long as they are asked for: a chain with a stopping rule of your own.
+
+        Parameters
+        ----------
+        state : state, optional
+            Where to start. Default: ``start(rng=rng)``.
+        rng : numpy.random.Generator, int, or None
+            A generator, a seed, or None for no seed.
+
+        Yields
+        ------
+        state, info
+            As `step` gives them.
+
+        Examples
+        --------
+        >>> import numpy as np, gumbelrace as gr
+        >>> ring = np.roll(np.eye(50), 1, axis=1) + np.roll(np.eye(50), -1, axis=1)
+        >>> kernel = gr.GraphGibbs(3.0 * ring, labels=2, potential=gr.models.Potts())
+        >>> for state, info in kernel.chain(rng=0):
+        ...     if (state.labels == state.labels[0]).all():
+        ...         break
+        """
+        rng = as_generator(rng)
+        state = self.start(rng=rng) if state is None else self.started(state)
+        while True:
+            state, info = self.step(rng, state)
+            yield state, info
+
     def started(self, state: State) -> State:
         """Give a start the dtypes that the states of a chain have: all of them must agree with it."""
         return state
@@ -115,7 +156,7 @@ class Kernel(ABC, Generic[State]):
     def audit(self, rng: np.random.Generator, state: State) -> Checked[State]:
         """Make one step, checking every decision; after an error, make it again without."""
         method = method_of(self)
-        noise, rows = (int(seed) for seed in rng.integers(2**63, size=2))
+        noise, rows = (int(seed) for seed in check_generator(rng).integers(2**63, size=2))
         audited = Audited(method, np.random.default_rng(rows))
         raced, _ = self.with_method(audited).step(np.random.default_rng(noise), state)
         exact = raced

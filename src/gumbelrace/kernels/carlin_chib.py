@@ -11,14 +11,14 @@ product over the other models' q is the product over all of them divided by q_k.
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.auditing import Audited
-from gumbelrace.core.jit import check_generator
+from gumbelrace.core.jit import Rng, as_generator, check_generator
 from gumbelrace.core.pool import Pool
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.kernels.base import Block, Checked, Info, Kernel
@@ -29,6 +29,7 @@ from gumbelrace.kernels.checks import (
     check_state,
     check_target,
     real_fields,
+    set_method,
 )
 from gumbelrace.kernels.compiled_choice import CompiledChoice, can_compile
 from gumbelrace.kernels.guard import guarded
@@ -43,7 +44,6 @@ from gumbelrace.kernels.target import (
     prior_at,
 )
 from gumbelrace.methods.base import Method, weakest
-from gumbelrace.methods.default import Default
 from gumbelrace.methods.exact import Exact
 from gumbelrace.population.base import Floats, Population, checked_count
 
@@ -156,12 +156,13 @@ class CarlinChib(Kernel[ModelChoice]):
         from weights that are about right.
     gain : callable
         ``gain(t)``: by how much step t lowers the log weight of the model that it visits.
-    method : Method
-        For the draw of the model (the kernels of the models have their own). Default: as in `Metropolis`.
     guard : float, optional
         Share of a `NormalPseudoprior`. Outside the ellipsoid around its mean that holds so much of it, a
         control variate may be far off: decisions on parameters there are exact (all of those of a kernel
         that has no `likelihood`, since the points that it compares cannot be seen).
+    delta, method : optional
+        Who draws the model (the kernels of the models have methods of their own), and its δ. Default: as in
+        `Metropolis`.
 
     Notes
     -----
@@ -180,11 +181,11 @@ class CarlinChib(Kernel[ModelChoice]):
     >>> def candidate(scale):
     ...     log_prior = lambda x: -0.5 * (x[0] / scale) ** 2 - np.log(scale * np.sqrt(2 * np.pi))
     ...     variance = 1 / (500 + scale**-2)
-    ...     pseudoprior = gr.NormalPseudoprior([variance * y.sum()], [[variance]])
-    ...     kernel = gr.Metropolis(likelihood, gr.RandomWalk(0.1), log_prior)
-    ...     return gr.Candidate(kernel, pseudoprior, log_prior)
+    ...     pseudoprior = gr.kernels.NormalPseudoprior([variance * y.sum()], [[variance]])
+    ...     kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.1), log_prior=log_prior)
+    ...     return gr.kernels.Candidate(kernel, pseudoprior, log_prior)
     >>> kernel = gr.CarlinChib([candidate(0.1), candidate(1.0)], likelihood)
-    >>> state, visits = kernel.start(rng), []
+    >>> state, visits = kernel.start(rng=rng), []
     >>> for _ in range(200):
     ...     state, info = kernel.step(rng, state)
     ...     visits.append(state.model)
@@ -196,15 +197,18 @@ class CarlinChib(Kernel[ModelChoice]):
 
     models: Sequence[Candidate]
     likelihood: Callable[[list[Floats]], Population]
+    _: KW_ONLY
     adapt_for: int = 0
     gain: Callable[[int], float] = wang_landau
-    method: Method = field(default_factory=Default)
     guard: float | None = None
+    delta: InitVar[float | None] = None
+    method: Method = None  # type: ignore[assignment]
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, delta: float | None) -> None:
+        set_method(self, delta)
         object.__setattr__(self, "models", checked_models(self.models))
         checked_count(len(self.models), "the number of models")
-        check_target(self.likelihood, None, self.method)
+        check_target(self.likelihood, None)
         checked_count(self.adapt_for, "adapt_for", least=0)
         if self.guard is not None and not 0.0 < self.guard < 1.0:
             raise InvalidArgument(f"guard is {self.guard}; it must lie strictly between 0 and 1")
@@ -215,8 +219,9 @@ class CarlinChib(Kernel[ModelChoice]):
         """Say in which draws a parameter is that of the current model, and not of its pseudoprior."""
         return {f"parameters.{k}": np.asarray(states.model) == k for k in range(len(self.models))}
 
-    def start(self, rng: np.random.Generator, model: int = 0) -> ModelChoice:
+    def start(self, model: int = 0, *, rng: Rng = None) -> ModelChoice:
         """Give a state with parameters drawn from the pseudopriors and equal weights."""
+        rng = as_generator(rng)
         parameters = tuple(candidate.pseudoprior.sample(rng) for candidate in self.models)
         return ModelChoice(model, parameters, np.zeros(len(self.models)))
 
@@ -297,7 +302,7 @@ class CarlinChib(Kernel[ModelChoice]):
     ) -> tuple[Checked[ModelChoice], Audited, Audited]:
         """Make one step; also give the checks of the current model's kernel, and of the model's draw."""
         self._check(state)
-        noise, rows = (int(seed) for seed in rng.integers(2**63, size=2))
+        noise, rows = (int(seed) for seed in check_generator(rng).integers(2**63, size=2))
         own = np.random.default_rng(rows)
         inner, outer = Audited(self.models[state.model].kernel.method, own), Audited(self.method, own)
         raced, _ = self._with_methods(inner, outer).step(np.random.default_rng(noise), state)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.methods.base import checked_method
+from gumbelrace.methods.default import chosen_method
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.pairs import Pairs
 from gumbelrace.population.trial import Call, check_result, try_out
@@ -15,11 +15,15 @@ from gumbelrace.population.trial import Call, check_result, try_out
 PRIOR = "log_prior(x)"
 
 
-def check_target(likelihood: Any, log_prior: Any, method: Any) -> None:
+def set_method(kernel: Any, delta: float | None) -> None:
+    """Give a frozen kernel the method that it was asked for, by `delta` or `method`."""
+    object.__setattr__(kernel, "method", chosen_method(delta, kernel.method))
+
+
+def check_target(likelihood: Any, log_prior: Any) -> None:
     """Check what all kernels on continuous parameters have."""
     check_function(likelihood, "likelihood", "likelihood(points), for example gumbelrace.likelihood(...)")
     check_log_prior(log_prior)
-    checked_method(method)
 
 
 def check_log_prior(log_prior: Any) -> None:
@@ -52,9 +56,11 @@ def check_part(part: Any, name: str, method: str, example: str) -> None:
 
 def check_sweeps(scan: Any, annealing: Any) -> None:
     """Check what all kernels on discrete variables have."""
-    check_part(scan, "scan", "order", "gumbelrace.Shuffled()")
+    check_part(scan, "scan", "order", "gumbelrace.kernels.Shuffled()")
     if isinstance(annealing, type) or not callable(annealing):
-        raise InvalidArgument(f"annealing is {annealing!r}; write for example gumbelrace.Constant(0.5)")
+        raise InvalidArgument(
+            f"annealing is {annealing!r}; write for example gumbelrace.kernels.Constant(0.5)"
+        )
 
 
 def check_pairs(pairs: Any) -> None:
@@ -74,8 +80,8 @@ def check_room(labels: NDArray[Any], states: int) -> None:
 def check_state(state: Any, kind: type[tuple[Any, ...]]) -> None:
     """Check that a state has the fields of a named tuple of this kind."""
     if not all(hasattr(state, name) for name in getattr(kind, "_fields", ())):
-        example = f"gumbelrace.{kind.__name__}(...)"
-        raise InvalidArgument(f"the state is a {type(state).__name__}; write {example}")
+        wanted = f"give a {kind.__name__}, as kernel.start(...) makes it"
+        raise InvalidArgument(f"the state is a {type(state).__name__}; {wanted}")
 
 
 def real_fields(state: Any, *names: str) -> Any:

@@ -1,20 +1,20 @@
 """Gibbs sampling of discrete variables: each draw is the argmax of log prior + Gumbel + Σ log f_n."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gumbelrace.core.jit import Rng
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.kernels.annealing import Annealing, Constant, checked_temperature
 from gumbelrace.kernels.base import Info, Kernel
-from gumbelrace.kernels.checks import check_function, check_room, check_state, check_sweeps
+from gumbelrace.kernels.checks import check_function, check_room, check_state, check_sweeps, set_method
 from gumbelrace.kernels.scan import Scan, Systematic
 from gumbelrace.kernels.target import Decisions
-from gumbelrace.methods.base import Method, checked_method
-from gumbelrace.methods.default import Default
+from gumbelrace.methods.base import Method
 from gumbelrace.population.base import Population, checked_count
 from gumbelrace.population.given import as_population
 from gumbelrace.sampling import checked_prior
@@ -56,9 +56,9 @@ class Gibbs(Kernel[Labels]):
     annealing : callable
         Temperature of each sweep, by which the Gumbel noise is multiplied: `Constant`, `Geometric` or
         any function of the sweep's number. At 0 the best state is taken: the search ends in a mode.
-    method : Method
-        Default: ``Betting(0.001)`` where the population knows its reward range, else
-        ``Race(Normal(), delta=1e-5)``: errors add up along a chain.
+    delta, method : optional
+        Who decides, and its δ: one of them, or neither. Default: ``Betting(0.001)`` where the population
+        knows its reward range, else ``Race(delta=1e-5)``: errors add up along a chain.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Gibbs(Kernel[Labels]):
     >>> def conditional(labels, variable):
     ...     return gr.table(np.outer(liking, np.arange(3) == labels[1 - variable])), [0.0, 0.0, 1.0]
     >>> kernel = gr.Gibbs(conditional, variables=2)
-    >>> state = gr.Labels(np.array([0, 1]))
+    >>> state = kernel.start([0, 1])
     >>> for _ in range(200):
     ...     state, info = kernel.step(rng, state)
     >>> bool(state.labels[0] == state.labels[1]), state.sweep
@@ -81,20 +81,26 @@ class Gibbs(Kernel[Labels]):
 
     conditional: Conditional
     variables: int
+    _: KW_ONLY
     scan: Scan = field(default_factory=Systematic)
     annealing: Annealing = field(default_factory=Constant)
-    method: Method = field(default_factory=Default)
+    delta: InitVar[float | None] = None
+    method: Method = None  # type: ignore[assignment]
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, delta: float | None) -> None:
+        set_method(self, delta)
         checked_count(self.variables, "variables")
         check_function(self.conditional, "conditional", "conditional(labels, variable)")
         check_sweeps(self.scan, self.annealing)
-        checked_method(self.method)
+
+    def start(self, labels: ArrayLike | None = None, *, rng: Rng = None) -> Labels:
+        """Give the state of a chain that starts from labels; by default, all variables have label 0."""
+        return Labels(self._labels(np.zeros(self.variables, np.int64) if labels is None else labels))
 
     def step(self, rng: np.random.Generator, state: Labels) -> tuple[Labels, Info]:
         """Visit the variables of one sweep, and draw each given all others."""
         check_state(state, Labels)
-        decisions, labels = Decisions(self.method, rng), self._labels(state)
+        decisions, labels = Decisions(self.method, rng), self._labels(state.labels)
         temperature = checked_temperature(self.annealing(state.sweep))
         order, changes = self.scan.order(rng, self.variables), 0
         for variable in order.tolist():
@@ -103,8 +109,8 @@ class Gibbs(Kernel[Labels]):
             labels[variable] = label
         return Labels(labels, state.sweep + 1), decisions.info(changes / len(order))
 
-    def _labels(self, state: Labels) -> Values:
-        labels = np.array(state.labels)
+    def _labels(self, given: ArrayLike) -> Values:
+        labels = np.array(given)
         if labels.shape != (self.variables,) or labels.dtype.kind not in "iu":
             raise ShapeMismatch(
                 f"labels has shape {labels.shape} and dtype {labels.dtype}; it must hold an integer for "
@@ -117,7 +123,7 @@ class Gibbs(Kernel[Labels]):
         given.setflags(write=False)
         population, log_prior = checked_conditional(self.conditional(given, variable), variable)
         check_room(labels, population.arms)
-        prior = checked_prior(log_prior, population.arms)
+        prior = checked_prior(log_prior, population)
         return decisions.draw(population, prior, temperature)
 
 

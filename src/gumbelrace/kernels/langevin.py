@@ -10,26 +10,28 @@ other, so the test with q(x | x') / q(x' | x), both for the same batch, leaves t
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from gumbelrace.core.jit import Rng
 from gumbelrace.errors import FactorFailed, InvalidArgument
 from gumbelrace.kernels.base import Info, Kernel
-from gumbelrace.kernels.checks import check_function, check_state, check_target, real_fields
+from gumbelrace.kernels.checks import check_function, check_state, check_target, real_fields, set_method
 from gumbelrace.kernels.proposals import checked_scale, stretched
 from gumbelrace.kernels.target import (
     Decisions,
     Likelihood,
     LogPrior,
     checked_point,
+    position_of,
     prior_at,
     prior_of_current,
 )
 from gumbelrace.methods.base import Method
-from gumbelrace.methods.default import Default
 from gumbelrace.population.base import Floats, checked_count
 
 Rows = NDArray[np.int64]
@@ -49,7 +51,7 @@ class LangevinState(NamedTuple):
     log_step : float
         log ε.
     average : float
-        Average of log ε so far, which is the log ε after the warm-up.
+        Average of log ε so far, which is the log ε when the adaptation is over.
     iteration : int
         Steps made so far.
     """
@@ -75,15 +77,16 @@ class Langevin(Kernel[LangevinState]):
     scale : float, array_like of shape (d,) or (d, d)
         L, in the form of the `scale` of `RandomWalk`. If it is about the target's spread, a step size ε
         of about 1 is right.
-    log_prior, prior_gradient : callable, optional
-        The log prior and its gradient, functions of x. Where the prior is -inf a proposal is rejected.
-    warmup : int
-        Number of steps in which ε adapts. Later it is fixed.
+    adapt_for : int
+        Number of steps in which ε adapts. Later it is fixed: leave them out by ``run(..., warmup=)``.
     target_acceptance : float
         Share of accepted proposals that the adaptation aims at.
-    method : Method
-        Default: ``Betting(0.001)`` where the population knows its reward range, else
-        ``Race(Normal(), delta=1e-5)``: errors add up along a chain.
+    prior_gradient, log_prior : callable, optional
+        The gradient of the log prior and the log prior, functions of x. Where the prior is -inf a proposal
+        is rejected.
+    delta, method : optional
+        Who decides, and its δ: one of them, or neither. Default: ``Betting(0.001)`` where the population
+        knows its reward range, else ``Race(delta=1e-5)``: errors add up along a chain.
 
     Notes
     -----
@@ -98,9 +101,9 @@ class Langevin(Kernel[LangevinState]):
     >>> kernel = gr.Langevin(
     ...     likelihood=lambda points: gr.table(-0.5 * (y[:, None] - points[:, 0]) ** 2),
     ...     gradient=lambda index, x: np.sum(y[index, None] - x, axis=0),
-    ...     size=2000, batch=500, scale=0.02, warmup=100,
+    ...     size=2000, batch=500, scale=0.02, adapt_for=100,
     ... )
-    >>> state = gr.LangevinState(np.array([1.0]))
+    >>> state = kernel.start([1.0])
     >>> for _ in range(200):
     ...     state, info = kernel.step(rng, state)
     >>> bool(abs(state.position[0] - y.mean()) < 0.1)
@@ -111,26 +114,37 @@ class Langevin(Kernel[LangevinState]):
 
     likelihood: Likelihood
     gradient: Gradient
+    _: KW_ONLY
     size: int
     batch: int
     scale: Any = 1.0
-    log_prior: LogPrior | None = None
-    prior_gradient: Callable[[Floats], Floats] | None = None
-    warmup: int = 0
+    adapt_for: int = 0
     target_acceptance: float = 0.57
-    method: Method = field(default_factory=Default)
+    prior_gradient: Callable[[Floats], Floats] | None = None
+    log_prior: LogPrior | None = None
+    delta: InitVar[float | None] = None
+    method: Method = None  # type: ignore[assignment]
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, delta: float | None) -> None:
+        set_method(self, delta)
         object.__setattr__(self, "scale", checked_scale(self.scale))
-        check_target(self.likelihood, self.log_prior, self.method)
+        check_target(self.likelihood, self.log_prior)
         check_function(self.gradient, "gradient", "gradient(index, x)")
         for name in ("size", "batch"):
             checked_count(getattr(self, name), name)
-        checked_count(self.warmup, "warmup", least=0)
+        checked_count(self.adapt_for, "adapt_for", least=0)
         if self.batch > self.size:
             raise InvalidArgument(f"batch is {self.batch}; there are only {self.size} rows")
         if not 0.0 < self.target_acceptance < 1.0:
             raise InvalidArgument(f"target_acceptance is {self.target_acceptance}; it must lie in (0, 1)")
+
+    def start(
+        self, position: ArrayLike | None = None, step: float = 1.0, *, rng: Rng = None
+    ) -> LangevinState:
+        """Give the state of a chain that starts from a position, with a step size ε."""
+        if not (isinstance(step, Real) and 0.0 < float(step) < math.inf):
+            raise InvalidArgument(f"step is {step!r}; it must be more than 0, and finite")
+        return LangevinState(position_of(position, "Langevin"), math.log(step))
 
     def started(self, state: LangevinState) -> LangevinState:
         """Give a state in double precision."""
@@ -164,14 +178,14 @@ class Langevin(Kernel[LangevinState]):
         return 0.5 * math.exp(log_step) * stretched(self.scale.T, estimate)
 
     def _adapted(self, state: LangevinState, accepted: bool) -> LangevinState:
-        """Robbins-Monro on log ε in the warm-up, and its average when that is over."""
+        """Robbins-Monro on log ε while it adapts, and its average when that is over."""
         t = state.iteration + 1
-        if t > self.warmup:
+        if t > self.adapt_for:
             return state._replace(iteration=t)
         log_step = state.log_step + (accepted - self.target_acceptance) / t**DECAY
         average = state.average + (log_step - state.average) / t**FORGETTING
         return state._replace(
-            log_step=average if t == self.warmup else log_step, average=average, iteration=t
+            log_step=average if t == self.adapt_for else log_step, average=average, iteration=t
         )
 
 

@@ -1,16 +1,17 @@
 """Metropolis-Hastings: accept x' if p(x') q(x | x') ∏ f_n(x') > u p(x) q(x' | x) ∏ f_n(x)."""
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from gumbelrace.core.jit import check_generator
+from gumbelrace.core.jit import Rng, check_generator
 from gumbelrace.core.pool import Pool
 from gumbelrace.errors import ShapeMismatch
 from gumbelrace.kernels.base import Block, Info, Kernel
-from gumbelrace.kernels.checks import check_part, check_state, check_target, real_fields
+from gumbelrace.kernels.checks import check_part, check_state, check_target, real_fields, set_method
 from gumbelrace.kernels.compiled_walk import CompiledWalk, can_compile
 from gumbelrace.kernels.proposals import Proposal, RandomWalk, stretched
 from gumbelrace.kernels.target import (
@@ -19,11 +20,11 @@ from gumbelrace.kernels.target import (
     LogPrior,
     Position,
     checked_point,
+    position_of,
     prior_at,
     prior_of_current,
 )
 from gumbelrace.methods.base import Method
-from gumbelrace.methods.default import Default
 from gumbelrace.population.base import Floats
 
 
@@ -34,8 +35,8 @@ class Metropolis(Kernel[Position]):
     The arms are the current point and the proposed one, and their offsets
     log p(x) + log u and log p(x') + log q(x | x') - log q(x' | x).
 
-    Known algorithms are special cases of the method: ``Race(Serfling())`` is the test of Bardenet,
-    Doucet & Holmes (2014) with δ spread evenly over the looks, and ``Race(Normal())`` that of
+    Known algorithms are special cases of the method: ``Race(methods.Serfling())`` is the test of Bardenet,
+    Doucet & Holmes (2014) with δ spread evenly over the looks, and ``Race()`` that of
     Korattikara, Chen & Welling (2014) with looks that double and a normal law in place of Student's t.
     Gibbs sampling of a binary variable is a race of two arms as well (see `Gibbs`).
 
@@ -48,9 +49,9 @@ class Metropolis(Kernel[Position]):
         An object with ``propose(rng, x)`` and ``log_ratio(x, proposed)``, such as `RandomWalk`.
     log_prior : callable, optional
         ``log_prior(x) -> float``. Where it is -inf a proposal is rejected, and nothing is read.
-    method : Method
-        Default: ``Betting(0.001)`` where the population knows its reward range, else
-        ``Race(Normal(), delta=1e-5)``: errors add up along a chain.
+    delta, method : optional
+        Who decides, and its δ: one of them, or neither. Default: ``Betting(0.001)`` where the population
+        knows its reward range, else ``Race(delta=1e-5)``: errors add up along a chain.
 
     Examples
     --------
@@ -64,8 +65,8 @@ class Metropolis(Kernel[Position]):
     >>> y = rng.normal(1.0, 1.0, 10_000)
     >>> def likelihood(points):
     ...     return gr.compiled(log_factor, (points, y), size=len(y), arms=len(points))
-    >>> kernel = gr.Metropolis(likelihood, gr.RandomWalk(0.02), log_prior=lambda x: -0.5 * x @ x)
-    >>> state = gr.Position(np.array([1.0]))
+    >>> kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.02), log_prior=lambda x: -0.5 * x @ x)
+    >>> state = kernel.start([1.0])
     >>> for _ in range(100):
     ...     state, info = kernel.step(rng, state)
     >>> bool(abs(state.position[0] - y.mean()) < 0.05)
@@ -74,12 +75,19 @@ class Metropolis(Kernel[Position]):
 
     likelihood: Likelihood
     proposal: Proposal
+    _: KW_ONLY
     log_prior: LogPrior | None = None
-    method: Method = field(default_factory=Default)
+    delta: InitVar[float | None] = None
+    method: Method = None  # type: ignore[assignment]
 
-    def __post_init__(self) -> None:
-        check_target(self.likelihood, self.log_prior, self.method)
-        check_part(self.proposal, "proposal", "propose", "gumbelrace.RandomWalk(scale)")
+    def __post_init__(self, delta: float | None) -> None:
+        set_method(self, delta)
+        check_target(self.likelihood, self.log_prior)
+        check_part(self.proposal, "proposal", "propose", "gumbelrace.kernels.RandomWalk(scale)")
+
+    def start(self, position: ArrayLike | None = None, *, rng: Rng = None) -> Position:
+        """Give the state of a chain that starts from a position, array_like of shape (d,)."""
+        return Position(position_of(position, "Metropolis"))
 
     def started(self, state: Position) -> Position:
         """Give a position in double precision."""

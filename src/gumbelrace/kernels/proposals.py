@@ -35,7 +35,7 @@ class RandomWalk:
     Examples
     --------
     >>> import numpy as np, gumbelrace as gr
-    >>> walk = gr.RandomWalk([0.1, 2.0])
+    >>> walk = gr.kernels.RandomWalk([0.1, 2.0])
     >>> walk.propose(np.random.default_rng(0), np.zeros(2)).round(2)
     array([ 0.01, -0.26])
     """
@@ -68,7 +68,7 @@ class LogWalk:
     Examples
     --------
     >>> import numpy as np, gumbelrace as gr
-    >>> bool(gr.LogWalk(5.0).propose(np.random.default_rng(0), np.array([1.0])) > 0)
+    >>> bool(gr.kernels.LogWalk(5.0).propose(np.random.default_rng(0), np.array([1.0])) > 0)
     True
     """
 
@@ -105,8 +105,8 @@ class Autoregressive:
     Examples
     --------
     >>> import numpy as np, gumbelrace as gr
-    >>> law = gr.NormalPseudoprior([1.0, 2.0], [[1.0, 0.5], [0.5, 1.0]])
-    >>> proposal = gr.Autoregressive(law, correlation=0.9)
+    >>> law = gr.kernels.NormalPseudoprior([1.0, 2.0], [[1.0, 0.5], [0.5, 1.0]])
+    >>> proposal = gr.kernels.Autoregressive(law, correlation=0.9)
     >>> proposal.propose(np.random.default_rng(0), np.array([1.0, 2.0])).round(2)
     array([1.05, 1.98])
     """

@@ -35,7 +35,7 @@ class NormalPseudoprior:
     Examples
     --------
     >>> import numpy as np, gumbelrace as gr
-    >>> pseudoprior = gr.NormalPseudoprior([0.0, 0.0], np.eye(2))
+    >>> pseudoprior = gr.kernels.NormalPseudoprior([0.0, 0.0], np.eye(2))
     >>> round(pseudoprior.log_density(np.zeros(2)), 4)
     -1.8379
     """

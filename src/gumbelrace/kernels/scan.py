@@ -23,7 +23,7 @@ class Systematic:
     Examples
     --------
     >>> import numpy as np, gumbelrace as gr
-    >>> gr.Systematic().order(np.random.default_rng(0), 4)
+    >>> gr.kernels.Systematic().order(np.random.default_rng(0), 4)
     array([0, 1, 2, 3])
     """
 
@@ -39,7 +39,7 @@ class Shuffled:
     Examples
     --------
     >>> import numpy as np, gumbelrace as gr
-    >>> sorted(gr.Shuffled().order(np.random.default_rng(0), 4).tolist())
+    >>> sorted(gr.kernels.Shuffled().order(np.random.default_rng(0), 4).tolist())
     [0, 1, 2, 3]
     """
 
@@ -55,7 +55,7 @@ class RandomScan:
     Examples
     --------
     >>> import numpy as np, gumbelrace as gr
-    >>> len(gr.RandomScan().order(np.random.default_rng(0), 4))
+    >>> len(gr.kernels.RandomScan().order(np.random.default_rng(0), 4))
     4
     """
 

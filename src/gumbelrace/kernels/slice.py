@@ -4,13 +4,15 @@ A point y is in the slice of x if p(y) ∏ f_n(y) > u p(x) ∏ f_n(x), with one 
 of y against x, whose offset has log u added (DuBois, Korattikara, Welling & Smyth 2014).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from gumbelrace.core.jit import Rng
 from gumbelrace.kernels.base import Info, Kernel
-from gumbelrace.kernels.checks import check_part, check_state, check_target, real_fields
+from gumbelrace.kernels.checks import check_part, check_state, check_target, real_fields, set_method
 from gumbelrace.kernels.proposals import checked_scale, stretched
 from gumbelrace.kernels.target import (
     Decisions,
@@ -18,11 +20,11 @@ from gumbelrace.kernels.target import (
     LogPrior,
     Position,
     checked_point,
+    position_of,
     prior_at,
     prior_of_current,
 )
 from gumbelrace.methods.base import Method
-from gumbelrace.methods.default import Default
 from gumbelrace.population.base import Floats, checked_count
 
 # By then a bracket has shrunk to nothing but rounding: the point stays where it is.
@@ -43,7 +45,7 @@ class EachCoordinate:
     Examples
     --------
     >>> import numpy as np, gumbelrace as gr
-    >>> gr.EachCoordinate().choose(np.random.default_rng(0), 2)
+    >>> gr.kernels.EachCoordinate().choose(np.random.default_rng(0), 2)
     array([[1., 0.],
            [0., 1.]])
     """
@@ -60,7 +62,7 @@ class RandomDirection:
     Examples
     --------
     >>> import numpy as np, gumbelrace as gr
-    >>> float(np.linalg.norm(gr.RandomDirection().choose(np.random.default_rng(0), 3)).round(6))
+    >>> float(np.linalg.norm(gr.kernels.RandomDirection().choose(np.random.default_rng(0), 3)).round(6))
     1.0
     """
 
@@ -84,16 +86,16 @@ class Slice(Kernel[Position]):
     width : float, array_like of shape (d,) or (d, d)
         About the width of the target, in the form of the `scale` of `RandomWalk`; directions are
         stretched by it.
-    log_prior : callable, optional
-        ``log_prior(x) -> float``. A point where it is -inf is outside, and nothing is read.
     max_steps_out : int
         Most steps by which the first bracket of one width grows. They are split at random between its
         two ends, which keeps the target invariant.
     directions : Directions
         `EachCoordinate` or `RandomDirection`.
-    method : Method
-        Default: ``Betting(0.001)`` where the population knows its reward range, else
-        ``Race(Normal(), delta=1e-5)``: errors add up along a chain.
+    log_prior : callable, optional
+        ``log_prior(x) -> float``. A point where it is -inf is outside, and nothing is read.
+    delta, method : optional
+        Who decides, and its δ: one of them, or neither. Default: ``Betting(0.001)`` where the population
+        knows its reward range, else ``Race(delta=1e-5)``: errors add up along a chain.
 
     Examples
     --------
@@ -101,7 +103,7 @@ class Slice(Kernel[Position]):
     >>> rng = np.random.default_rng(0)
     >>> y = rng.normal(1.0, 1.0, 2000)
     >>> kernel = gr.Slice(lambda points: gr.table(-0.5 * (y[:, None] - points[:, 0]) ** 2), width=0.1)
-    >>> state = gr.Position(np.array([0.0]))
+    >>> state = kernel.start([0.0])
     >>> for _ in range(20):
     ...     state, info = kernel.step(rng, state)
     >>> bool(abs(state.position[0] - y.mean()) < 0.1)
@@ -110,16 +112,23 @@ class Slice(Kernel[Position]):
 
     likelihood: Likelihood
     width: Any
-    log_prior: LogPrior | None = None
+    _: KW_ONLY
     max_steps_out: int = 8
     directions: Directions = field(default_factory=EachCoordinate)
-    method: Method = field(default_factory=Default)
+    log_prior: LogPrior | None = None
+    delta: InitVar[float | None] = None
+    method: Method = None  # type: ignore[assignment]
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, delta: float | None) -> None:
+        set_method(self, delta)
         object.__setattr__(self, "width", checked_scale(self.width))
         checked_count(self.max_steps_out, "max_steps_out", least=0)
-        check_target(self.likelihood, self.log_prior, self.method)
-        check_part(self.directions, "directions", "choose", "gumbelrace.RandomDirection()")
+        check_target(self.likelihood, self.log_prior)
+        check_part(self.directions, "directions", "choose", "gumbelrace.kernels.RandomDirection()")
+
+    def start(self, position: ArrayLike | None = None, *, rng: Rng = None) -> Position:
+        """Give the state of a chain that starts from a position, array_like of shape (d,)."""
+        return Position(position_of(position, "Slice"))
 
     def started(self, state: Position) -> Position:
         """Give a position in double precision."""

@@ -35,6 +35,15 @@ class Position(NamedTuple):
     position: Floats
 
 
+def position_of(position: Any, kernel: str) -> Floats:
+    """Return a position to start from, or say that there must be one."""
+    if position is None:
+        raise InvalidArgument(
+            f"{kernel} does not know where to start: write run(kernel, kernel.start(position), steps=...)"
+        )
+    return np.array(checked_point(position))
+
+
 class Decisions:
     """The decisions of one step: asks the method, and counts what was read."""
 

@@ -1,22 +1,23 @@
 """What all methods share: one signature, one outcome, one promise."""
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gumbelrace.core.jit import bits_of, check_generator
+from gumbelrace.core.jit import Rng, as_generator, bits_of, check_generator
 from gumbelrace.errors import InvalidArgument, NoPossibleArm, ShapeMismatch, UnknownRange
 from gumbelrace.methods.loop import Plan, answer_each, new_workspace, prepared
 from gumbelrace.methods.questions import Question, put_noise
 from gumbelrace.methods.state import QUESTION, RaceState, Results, new_results, part_of
-from gumbelrace.population.arrays import floats
+from gumbelrace.population.arrays import by_name, floats
 from gumbelrace.population.base import CODE, FINE, Floats, Population, SharedPopulation
 from gumbelrace.population.given import as_population
 
@@ -25,37 +26,6 @@ SECONDS_A_CALL = 0.1
 
 # What a question needs, for messages.
 NEEDED = {Question.WINNER: "the best arm", Question.DRAW: "a draw", Question.ACCEPT: "a decision on a move"}
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a method found, and what it took.
-
-    Attributes
-    ----------
-    arm : int
-        The arm found best.
-    evaluations : int
-        Rewards read.
-    looks : int
-        How often arms were compared before a decision (an exact scan looks 0 times).
-    exhausted : bool
-        Whether every reward of the arms still in the race was read: then the answer is exact among them.
-    tied : bool
-        Whether another arm has the same sum, up to rounding. Seen only if `exhausted`, or if all rewards
-        of an arm are known to be the same.
-    """
-
-    arm: int
-    evaluations: int
-    looks: int
-    exhausted: bool
-    tied: bool = False
-
-    def __repr__(self) -> str:
-        """Show the fields; whether there is a tie only if there is one."""
-        shown = [f"{name}={value!r}" for name, value in vars(self).items() if name != "tied" or value]
-        return f"Outcome({', '.join(shown)})"
 
 
 @dataclass(frozen=True)
@@ -73,6 +43,10 @@ class Promise:
     delta: float
     assumption: str | None = None
 
+    def __str__(self) -> str:
+        """Give δ, and whether it is proved."""
+        return f"{self.delta:g} {'proved' if self.proved else 'assumed'}"
+
     def under(self, assumption: str | None) -> "Promise":
         """Return the same promise that rests on one assumption more."""
         return Promise(self.delta, " and that ".join(filter(None, [self.assumption, assumption])) or None)
@@ -85,6 +59,56 @@ class Promise:
     def on(self, population: Population) -> "Promise":
         """Give what is promised about draws from a population, which may rest on more."""
         return self.under(population.assumption)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method found, what it took, and what it promised.
+
+    Attributes
+    ----------
+    arm : int
+        The arm found best.
+    evaluations : int
+        Rewards read.
+    looks : int
+        How often arms were compared before a decision (an exact scan looks 0 times).
+    exhausted : bool
+        Whether every reward of the arms still in the race was read: then the answer is exact among them.
+    tied : bool
+        Whether another arm has the same sum, up to rounding. Seen only if `exhausted`, or if all rewards
+        of an arm are known to be the same.
+    fraction : float
+        Share of all rewards that was read; NaN in the midst of a step.
+    promise : Promise
+        How likely an error was; in the midst of a step, where nobody asks, nothing is promised.
+    name : str or None
+        The name of the arm, where arms have names.
+    """
+
+    arm: int
+    evaluations: int
+    looks: int
+    exhausted: bool
+    tied: bool = False
+    fraction: float = field(default=math.nan, compare=False)
+    promise: Promise = field(default=Promise(1.0), compare=False)
+    name: str | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        """Show what there is; whether there is a tie only if there is one."""
+        shown: dict[str, Any] = {"arm": self.arm if self.name is None else f"{self.arm} {self.name!r}"}
+        shown |= {name: getattr(self, name) for name in ("evaluations", "looks", "exhausted")}
+        shown |= {"tied": True} if self.tied else {}
+        if not math.isnan(self.fraction):
+            shown |= {"fraction": f"{self.fraction:.3g}", "promise": self.promise}
+        return f"Outcome({', '.join(f'{name}={value}' for name, value in shown.items())})"
+
+    def of(self, population: Population, promise: Promise) -> "Outcome":
+        """Return the same with what follows from where it was found."""
+        fraction = self.evaluations / max(population.rewards, 1)
+        name = population.names[self.arm] if population.names else None
+        return replace(self, fraction=fraction, promise=promise, name=name)
 
 
 def weakest(promises: Sequence[Promise]) -> Promise:
@@ -137,7 +161,7 @@ class Method(ABC):
             )
 
     def best(
-        self, population: Population | ArrayLike, offset: ArrayLike | None, rng: np.random.Generator
+        self, population: Population | ArrayLike, offset: ArrayLike | None = None, rng: Rng = None
     ) -> Outcome:
         """Find the best arm.
 
@@ -145,12 +169,15 @@ class Method(ABC):
         ----------
         population : Population, or array_like of shape (N, D)
             The rewards; an array is taken as a `table`.
-        offset : array_like of shape (D,), or None
+        offset : array_like of shape (D,), optional
             Added to each arm's sum of rewards; -inf rules an arm out.
-        rng : numpy.random.Generator
-            Chooses the rows.
+        rng : numpy.random.Generator, int, or None
+            Chooses the rows: a generator, a seed, or None for no seed.
         """
-        return self.answer(Asked(), as_population(population), offset, rng)
+        rewards = as_population(population)
+        offset = by_name(offset, rewards.names, "offset")
+        found = self.answer(Asked(), rewards, offset, as_generator(rng))
+        return found.of(rewards, self.promised(rewards))
 
     def answer(
         self,
@@ -202,7 +229,7 @@ class Method(ABC):
         if self.needs_range and not population.knows_range:
             raise UnknownRange(
                 f"{type(self).__name__} needs to know how large rewards can be; "
-                "give reward_range=(low, high), or use Race(Normal()), which does not need it"
+                "give reward_range=(low, high), or use Race(), which does not need it"
             )
         population.draw_order(rng)
         results = new_results(len(offsets))

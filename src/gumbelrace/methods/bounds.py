@@ -102,7 +102,7 @@ class Normal(Bound):
 
     Notes
     -----
-    With B from the one-sided reading of the paper's Eq. 5 (`gumbelrace.b_normal`; its printed table holds
+    With B from the one-sided reading of the paper's Eq. 5 (`b_normal`; its printed table holds
     the two-sided one, which for more than two arms is too small), the paper has
 
         G = B · σ̂ / √T · (1 - (T-1)/(N-1))^½,    σ̂² = SS/T,

@@ -1,4 +1,8 @@
-"""Which method to use if the user does not say."""
+"""Which method to use if the user does not say: one rule for `sample`, `best`, `audit` and all kernels.
+
+Neither `delta` nor `method` is given: the default method, at the default δ. `delta` alone: the default
+method at that δ. `method` alone: that one. Both: an error, since a method has a δ of its own.
+"""
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -7,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gumbelrace.methods.base import Asked, Method, Promise, checked_delta
+from gumbelrace.errors import InvalidArgument
+from gumbelrace.methods.base import Asked, Method, Promise, checked_delta, checked_method
 from gumbelrace.methods.betting import Betting
 from gumbelrace.methods.loop import Plan
 from gumbelrace.methods.race import Race
@@ -19,9 +24,13 @@ from gumbelrace.population.given import as_population
 CHAIN_DELTA, CHAIN_DELTA_BY_NORMAL_LAW = 1e-3, 1e-5
 
 
-def default_method(population: Population, delta: float = 0.05) -> Method:
-    """Give `Betting`, which is proved, where a reward range is known; else ``Race(Normal())``."""
-    return Betting(delta) if population.knows_range else Race(delta=delta)
+# δ of a single decision.
+SINGLE_DELTA = 0.05
+
+
+def default_method(population: Population, delta: float = SINGLE_DELTA) -> Method:
+    """Give the default method of a single decision."""
+    return Default(delta, delta).where(population.knows_range)
 
 
 @dataclass(frozen=True)
@@ -35,7 +44,7 @@ class Default(Method):
     delta : float
         Bound on the probability of a wrong decision where it is proved, by `Betting`.
     by_normal_law : float
-        The same for ``Race(Normal())``, which errs more than it says where means of few rows are skewed.
+        The same for ``Race()``, which errs more than it says where means of few rows are skewed.
 
     Examples
     --------
@@ -82,5 +91,30 @@ class Default(Method):
         rewards = as_population(population)
         return self._of(rewards).best_each(rewards, offsets, rng)
 
+    def where(self, knows_range: bool) -> Method:
+        """Give `Betting`, which is proved, where a reward range is known; else ``Race()``."""
+        return Betting(self.delta) if knows_range else Race(delta=self.by_normal_law)
+
     def _of(self, population: Population) -> Method:
-        return default_method(population, self.delta if population.knows_range else self.by_normal_law)
+        return self.where(population.knows_range)
+
+
+def chosen_method(delta: float | None, method: Method | None, default: Method | None = None) -> Method:
+    """Give the method that a user has asked for; the default one is that of a chain unless it is given.
+
+    Examples
+    --------
+    >>> chosen_method(0.01, None)
+    Default(delta=0.01, by_normal_law=0.01)
+    """
+    if method is None:
+        return (default or Default()) if delta is None else Default(delta, delta)
+    if delta is not None:
+        name = type(checked_method(method)).__name__
+        raise InvalidArgument(f"a method has its own delta: write method={name}(delta={delta}) alone")
+    return checked_method(method)
+
+
+def single_method(delta: float | None, method: Method | None) -> Method:
+    """Give the method that a user has asked for, of a single decision."""
+    return chosen_method(delta, method, Default(SINGLE_DELTA, SINGLE_DELTA))

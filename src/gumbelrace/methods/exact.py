@@ -51,7 +51,7 @@ class Exact(Method):
     >>> import numpy as np, gumbelrace as gr
     >>> population = gr.table(np.array([[0.0, 1.0], [0.5, 1.0], [9.0, 1.0]]))
     >>> gr.Exact().best(population, None, np.random.default_rng(0))
-    Outcome(arm=0, evaluations=6, looks=0, exhausted=True)
+    Outcome(arm=0, evaluations=6, looks=0, exhausted=True, fraction=1, promise=0 proved)
     """
 
     @property

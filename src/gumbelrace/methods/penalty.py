@@ -120,8 +120,8 @@ class Penalty(Method):
     >>> rng = np.random.default_rng(0)
     >>> y = rng.normal(1.0, 1.0, 10_000)
     >>> likelihood = gr.likelihood(log_factor, (y,), len(y))
-    >>> kernel = gr.Metropolis(likelihood, gr.RandomWalk(0.02), method=Penalty())
-    >>> state, info = kernel.step(rng, gr.Position(np.array([1.0])))
+    >>> kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.02), method=Penalty())
+    >>> state, info = kernel.step(rng, gr.kernels.Position(np.array([1.0])))
     >>> info.evaluations < info.rewards
     True
     """

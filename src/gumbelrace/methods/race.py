@@ -275,8 +275,8 @@ class Race(Method):
     >>> import numpy as np, gumbelrace as gr
     >>> rng = np.random.default_rng(0)
     >>> population = gr.table(rng.normal(size=(100_000, 4)) + [0.0, 0.2, 0.0, 0.1])
-    >>> gr.Race(gr.Normal(), delta=0.01).best(population, None, rng)
-    Outcome(arm=1, evaluations=8800, looks=7, exhausted=False)
+    >>> gr.Race(gr.methods.Normal(), delta=0.01).best(population, None, rng)
+    Outcome(arm=1, evaluations=8800, looks=7, exhausted=False, fraction=0.022, promise=0.01 assumed)
     """
 
     bound: Bound = field_of(default_factory=Normal)
@@ -327,9 +327,9 @@ def _check_parts(bound: Any, variance: Any) -> None:
     if isinstance(bound, Method):
         raise InvalidArgument(f"{bound!r} is a method by itself; write it without Race")
     if not isinstance(bound, Bound):
-        raise InvalidArgument(f"bound is {bound!r}; give Normal() or Serfling()")
+        raise InvalidArgument(f"bound is {bound!r}; give methods.Normal() or methods.Serfling()")
     if not isinstance(variance, Paired | Marginal):
-        raise InvalidArgument(f"variance is {variance!r}; give Paired() or Marginal()")
+        raise InvalidArgument(f"variance is {variance!r}; give methods.Paired() or methods.Marginal()")
 
 
 @lru_cache(maxsize=1024)

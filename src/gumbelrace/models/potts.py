@@ -36,7 +36,7 @@ class Potts:
     Examples
     --------
     >>> import gumbelrace as gr
-    >>> gr.Potts().log_factor(2, 2, 0.5), gr.Potts().log_factor(2, 1, 0.5)
+    >>> gr.models.Potts().log_factor(2, 2, 0.5), gr.models.Potts().log_factor(2, 1, 0.5)
     (0.5, 0.0)
     """
 
@@ -57,7 +57,7 @@ class Ising:
     Examples
     --------
     >>> import gumbelrace as gr
-    >>> gr.Ising().log_factor(1, 1, 0.5), gr.Ising().log_factor(0, 1, 0.5)
+    >>> gr.models.Ising().log_factor(1, 1, 0.5), gr.models.Ising().log_factor(0, 1, 0.5)
     (0.5, -0.5)
     """
 
@@ -90,7 +90,7 @@ class Pairwise:
     >>> @numba.njit
     ... def clock(label, other, weight):
     ...     return -weight * min(abs(label - other), 2)
-    >>> low, high = gr.Pairwise(clock, bound=2.0).bounds(np.array([0.5]))
+    >>> low, high = gr.models.Pairwise(clock, bound=2.0).bounds(np.array([0.5]))
     >>> float(low[0]), float(high[0])
     (-1.0, 1.0)
     """

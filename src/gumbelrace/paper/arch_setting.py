@@ -70,7 +70,7 @@ class PaperSetting(Setting):
                 self.fits, self.exact_log_steps if exact else self.log_steps, strict=True
             )
         ]
-        return CarlinChib(models, likelihood, adapt_for, method=method)
+        return CarlinChib(models, likelihood, adapt_for=adapt_for, method=method)
 
     def rewards(self, points: Floats, rows: Indices) -> Floats:
         """Give log factors of rows and points, without the control variate."""
@@ -80,7 +80,7 @@ class PaperSetting(Setting):
 
     def start(self, kernel: CarlinChib, rng: np.random.Generator) -> ModelChoice:
         """Give a state at the best order, with equal weights."""
-        return kernel.start(rng, int(self.log_evidence.argmax()))
+        return kernel.start(int(self.log_evidence.argmax()), rng=rng)
 
 
 def candidate(fit: Laplace, log_step: float, kernel: Langevin) -> Candidate:
@@ -99,7 +99,7 @@ def langevin(fit: Laplace, likelihood: ArchLikelihood, method: Method, warmup: i
         batch=data.size if isinstance(method, Exact) else min(BATCH, data.size),
         log_prior=fit.model.log_prior,
         prior_gradient=fit.model.prior_gradient,
-        warmup=warmup,
+        adapt_for=warmup,
         target_acceptance=ACCEPTANCE,
         method=method,
     )

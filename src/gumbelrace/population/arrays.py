@@ -29,6 +29,8 @@ def real_array(given: Any, name: str) -> NDArray[Any]:
         array: NDArray[Any] = np.asanyarray(given)
     except ValueError as error:
         raise ShapeMismatch(f"{name} is ragged: all of its rows must have the same length") from error
+    if array.dtype.hasobject and (columns := _columns(given)):  # a data frame whose columns differ in kind
+        array = np.stack([real_array(given[column], f"{name}[{column!r}]") for column in columns], axis=1)
     if array.dtype.kind not in "fiub":
         what = f"a {type(given).__name__}" if array.ndim == 0 else f"of dtype {array.dtype}"
         raise InvalidArgument(f"{name} is {what}; give an array of real numbers")
@@ -36,6 +38,37 @@ def real_array(given: Any, name: str) -> NDArray[Any]:
         raise InvalidArgument(f"{name} has {ROUNDED}")
     _check_precision(array, name)
     return array
+
+
+def column_names(given: Any) -> tuple[str, ...] | None:
+    """Give the names of the columns of a data frame, or of a table of Arrow; None if they have none."""
+    names = _columns(given)
+    # Frames that were made without names have numbers.
+    return tuple(map(str, names)) if any(isinstance(name, str) for name in names) else None
+
+
+def _columns(given: Any) -> list[Any]:
+    kind = type(given)
+    if hasattr(kind, "column_names"):
+        return list(given.column_names)
+    return list(given.columns) if hasattr(kind, "columns") else []
+
+
+def by_name(given: Any, names: tuple[str, ...] | None, what: str) -> Any:
+    """Put what is given by the names of arms, as in a dict or a series of pandas, in the arms' order.
+
+    Examples
+    --------
+    >>> by_name({"b": 2.0, "a": 1.0}, ("a", "b"), "offset")
+    [1.0, 2.0]
+    """
+    keys = list(given.keys()) if hasattr(given, "keys") else []
+    if not any(isinstance(key, str) for key in keys):
+        return given
+    if sorted(map(str, keys)) != sorted(names or ()):
+        arms = f"the arms are {', '.join(names)}" if names else "the arms have no names"
+        raise InvalidArgument(f"{what} is given for {', '.join(map(str, keys))}, and {arms}")
+    return [given[name] for name in names or ()]
 
 
 def _check_precision(array: NDArray[Any], name: str) -> None:
@@ -54,9 +87,8 @@ def _has_rounded(given: Any, array: NDArray[Any]) -> bool:
     kind = type(given)
     if hasattr(kind, "dtype") or array.dtype.kind != "f" or not (np.abs(array) >= LARGEST_WHOLE).any():
         return False
-    if hasattr(kind, "columns"):  # a data frame, or a table of Arrow
-        names = given.column_names if hasattr(kind, "column_names") else given.columns
-        return any(would_round(np.asarray(given[name])) for name in names)
+    if columns := _columns(given):
+        return any(would_round(np.asarray(given[name])) for name in columns)
     within = (item for item in np.asarray(given, object).flat if isinstance(item, int | np.integer))
     return any(abs(int(item)) >= LARGEST_WHOLE for item in within)
 

@@ -144,10 +144,16 @@ class Population(ABC):
     undeclared = "it missed a -inf: name the rows that can be one (impossible=), which are then always read"
     #: What of the arms' sums is known without a race: a control variate's sums.
     known: Known | None = None
+    #: The names of the arms, if they have names.
+    names: tuple[str, ...] | None = None
 
     def __init__(self, sizes: NDArray[np.int64]) -> None:
         self.arms, self.sizes = len(sizes), sizes
         self._independent: IndependentRows | None = None
+
+    def arm_name(self, arm: int) -> str:
+        """Give the name of an arm, for messages: its number, if it has none."""
+        return repr(self.names[arm]) if self.names else str(arm)
 
     @property
     def rewards(self) -> int:
@@ -282,24 +288,24 @@ class Population(ABC):
             raise NoPossibleArm(
                 f"every arm has a reward or a log prior of -inf; at least one arm must be possible{hint}"
             )
-        row = self._row_name(row)
+        row, name = self._row_name(row), self.arm_name(arm)
         if code == FAILED:
             raise FactorFailed(
-                f"log_factor raised an exception in a batch that starts with row {row}, arm {arm}; "
+                f"log_factor raised an exception in a batch that starts with row {row}, arm {name}; "
                 "its own message is on standard error"
             )
         if code == NOT_A_REWARD:
             raise InvalidReward(
-                f"the reward of row {row}, arm {arm} {NO_REWARD}; "
+                f"the reward of row {row}, arm {name} {NO_REWARD}; "
                 "rescale it or mend the factor; -inf means an impossible arm"
             )
         if self._finite and low[arm] == -LARGEST_REWARD:
             raise RewardOutOfRange(
-                f"the reward of row {row}, arm {arm} is -inf and the row is not among `impossible`; "
+                f"the reward of row {row}, arm {name} is -inf and the row is not among `impossible`; "
                 "declare it there"
             )
         raise RewardOutOfRange(
-            f"the reward of row {row}, arm {arm} lies outside its reward_range "
+            f"the reward of row {row}, arm {name} lies outside its reward_range "
             f"[{low[arm]:.6g}, {high[arm]:.6g}]; widen the range or mend the factor"
         )
 

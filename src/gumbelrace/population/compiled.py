@@ -44,8 +44,8 @@ def compiled(
         ``log_factor(n, arm, *data) -> float``, decorated with ``@numba.njit``. Integers of 2^53 and more
         that it gives are rounded: return floats.
     data : tuple
-        NumPy arrays and numbers that `log_factor` takes. Arrays are not copied: a change in one is
-        seen by the next draw.
+        Arrays (or array-likes) and numbers that `log_factor` takes. NumPy arrays are not copied: a change
+        in one is seen by the next draw.
     size, arms : int
         Number of rows N and of arms D. That the data suffice is checked once, at the last row and arm:
         compiled code checks no index.
@@ -66,7 +66,7 @@ def compiled(
     >>> rng = np.random.default_rng(0)
     >>> y, centers = rng.normal(0.3, 1.0, 50_000), np.array([0.0, 0.29, 0.6])
     >>> population = gr.compiled(log_factor, (y, centers), size=len(y), arms=3)
-    >>> int(gr.sample(population, rng=rng).arms)
+    >>> gr.sample(population, rng=rng).arm
     1
     """
     checked_dispatcher(log_factor, "log_factor")

@@ -96,7 +96,7 @@ class ControlVariate:
     >>> rewards = np.random.default_rng(0).normal(size=(1000, 2))
     >>> near = np.round(rewards, 3)
     >>> h = numba.njit(lambda n, arm, near: near[n, arm])
-    >>> control = gr.ControlVariate(h, (near,), sums=near.sum(axis=0), size=1000)
+    >>> control = gr.control_variates.ControlVariate(h, (near,), sums=near.sum(axis=0), size=1000)
     >>> population = gr.table(rewards).minus(control)
     >>> bool(np.all(population.reward_range[1] <= 0.0005))
     True

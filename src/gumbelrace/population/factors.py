@@ -59,7 +59,7 @@ def factors(
     >>> def log_factors(index, arms):
     ...     return -0.5 * (y[index, None] - centers[arms]) ** 2
     >>> draw = gr.sample(gr.factors(log_factors, size=len(y), arms=3), rng=rng)
-    >>> int(draw.arms), bool(draw.fraction < 0.1)
+    >>> draw.arm, bool(draw.fraction < 0.1)
     (1, True)
     """
     if not callable(log_factors):

@@ -100,7 +100,7 @@ def likelihood(
         ``log_factor(n, theta, *data) -> float``, decorated with ``@numba.njit``; `theta` is an array,
         or a number where points are numbers.
     data : tuple
-        NumPy arrays and numbers that it takes after `theta`.
+        Arrays (or array-likes) and numbers that it takes after `theta`.
     size : int
         Number of factors N. That the data suffice is checked at the last row, when points are first given.
     reward_range : (float, float), optional

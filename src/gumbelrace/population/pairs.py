@@ -51,7 +51,8 @@ def pairs(
         ``log_factor(i, j, *data) -> float``, decorated with ``@numba.njit``; it is called with i < j. -inf
         forbids that i and j are in the same cluster.
     data : tuple
-        NumPy arrays and numbers that `log_factor` takes. Arrays are not copied, and must not change.
+        Arrays (or array-likes) and numbers that `log_factor` takes. NumPy arrays are not copied, and must
+        not change.
     size : int
         Number of mentions, n. That the data suffice is checked once, at the last pair.
     reward_range : (low, high), optional

@@ -18,6 +18,7 @@ from gumbelrace.population.arrays import (
     LARGEST_REWARD,
     LARGEST_WHOLE,
     ROUNDED,
+    column_names,
     no_rewards,
     real_array,
     would_round,
@@ -59,7 +60,8 @@ def table(
     Parameters
     ----------
     rewards : array_like of shape (N, D)
-        Reward, or log factor, of each row and arm.
+        Reward, or log factor, of each row and arm. The column names of a data frame (pandas, polars, Arrow)
+        become the names of the arms.
     shuffled : bool
         Whether the rows already lie in random order. They are not shuffled then, and what is promised
         about draws rests on it.
@@ -73,7 +75,7 @@ def table(
     >>> gr.best(gr.table(scores), rng=np.random.default_rng(1)).arm
     2
     """
-    rewards = real_array(rewards, "rewards")
+    names, rewards = column_names(rewards), real_array(rewards, "rewards")
     if rewards.ndim != 2 or 0 in rewards.shape:
         raise ShapeMismatch(
             f"rewards has shape {rewards.shape}; it must be (rows, arms) with at least one of each"
@@ -88,7 +90,7 @@ def table(
         return MappedTable(rewards, shuffled, given)
     if would_round(rewards):
         raise InvalidArgument(f"rewards has {ROUNDED}")
-    return Table(rewards, shuffled, given)
+    return Table(rewards, shuffled, given, names=names)
 
 
 class _Array(SharedPopulation):
@@ -133,8 +135,9 @@ class Table(_Array):
         shuffled: bool = False,
         given: Range | None = None,
         raced: Indices | None = None,
+        names: tuple[str, ...] | None = None,
     ) -> None:
-        size = len(rewards)
+        size, self.names = len(rewards), names
         super().__init__(_arm_major(rewards), Rows(size, block_length(size)))
         self._is_ordered, self._taken_as_shuffled = shuffled or self.rows.block == 1, shuffled
         self._names = np.arange(size) if raced is None else raced  # the caller's row at each place
@@ -197,7 +200,7 @@ class Table(_Array):
         check_fit(control, self.size, self.arms)
         raced = np.arange(self.size) if control.always is None else control.always.raced
         left = self._as_given(raced) - control.values(raced, np.arange(self.arms))
-        residuals = Table(left, self._taken_as_shuffled, raced=raced)
+        residuals = Table(left, self._taken_as_shuffled, raced=raced, names=self.names)
         residuals.known = known(control, self._as_given)
         return residuals
 

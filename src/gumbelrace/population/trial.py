@@ -20,7 +20,7 @@ from numba.core.registry import cpu_target
 
 from gumbelrace.core.packed import pack
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.population.arrays import check_unmasked
+from gumbelrace.population.arrays import check_unmasked, real_array
 from gumbelrace.population.rebuilt import bounds_checked, interpreted
 
 # Arrays of at most so many bytes are copied for the trial, so that a function may write into them.
@@ -88,18 +88,22 @@ def checked_dispatcher(function: Any, name: str) -> Any:
 
 
 def checked_data(data: Any, example: str) -> tuple[Any, ...]:
-    """Return a user's data if they are a tuple of arrays and numbers, of which nothing is masked."""
+    """Return a user's data, a tuple of array-likes and numbers of which nothing is masked, as arrays."""
     if not isinstance(data, tuple):
         raise InvalidArgument(f"data is a {type(data).__name__}; give a tuple, for example {example}")
-    plain = tuple(_unmasked(item, f"data[{k}]") for k, item in enumerate(data))
+    plain = tuple(_as_data(item, f"data[{k}]") for k, item in enumerate(data))
     pack(plain)  # says what is wrong with it
     return plain
 
 
-def _unmasked(item: Any, name: str) -> Any:
-    """Give an array with a mask of nothing without it: numba knows no masked arrays."""
+def _as_data(item: Any, name: str) -> Any:
+    """Give an array-like as an array; and one with a mask of nothing without it, which numba knows not."""
     check_unmasked(item, name)
-    return np.ma.getdata(item) if isinstance(item, np.ma.MaskedArray) else item
+    if isinstance(item, np.ma.MaskedArray):
+        return np.ma.getdata(item)
+    is_array_like = isinstance(item, list) or hasattr(type(item), "__array__")
+    is_numpy = isinstance(item, np.ndarray | np.generic)
+    return real_array(item, name) if is_array_like and not is_numpy else item
 
 
 @contextmanager

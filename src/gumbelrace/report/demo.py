@@ -45,7 +45,7 @@ def log_factor(n, arm, y, centers):
 population = gr.compiled(log_factor, (y, centers), size=len(y), arms=len(centers))
 draws = gr.sample(population, log_prior=np.log([0.1, 0.4, 0.4, 0.1]), size=1000, rng=rng)
 print(draws.fraction, draws.tv_bound)
-print(gr.audit(population, gr.Race(gr.Normal()), draws=200, rng=rng))"""
+print(gr.audit(population, gr.Race(gr.methods.Normal()), draws=200, rng=rng))"""
 NEXT = (
     "Draw from a likelihood of your own. The audit in the last line does some draws again exactly and "
     "counts how often they were wrong: run it before you trust an assumption."

@@ -41,7 +41,7 @@ class Allowed(NamedTuple):
                 "or leave the column or the row out"
             )
         raise RewardOutOfRange(
-            f"{place} is {number}, outside the range {self.low:g} to {self.high:g}; widen --range"
+            f"{place} is {number}, outside the range {self.low:g} to {self.high:g}; widen --reward-range"
         )
 
 
@@ -52,7 +52,9 @@ def allowed(limits: tuple[float, float] | None, lowest: bool = False) -> Allowed
         return Allowed(low, high, given=False)
     low, high = limits
     if not -np.inf < low < high < np.inf:
-        raise InvalidArgument(f"--range is {low:g} to {high:g}; give two numbers, the lower one first")
+        raise InvalidArgument(
+            f"--reward-range is {low:g} to {high:g}; give two numbers, the lower one first"
+        )
     return Allowed(low, high, given=True)
 
 

@@ -196,6 +196,7 @@ class Runs(Factors):
         self.rows_read = self.scores_read = 0
         self.added_up = False
         super().__init__(self._sums, order, len(scores.names), self._bounds())
+        self.names = tuple(map(str, scores.names))
         self.rest = self._rest()
 
     def totals(self) -> Floats:

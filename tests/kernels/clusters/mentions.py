@@ -55,4 +55,4 @@ def chain(kernel, state, sweeps, seed):
 
 
 def start(kernel, placed=True):
-    return kernel.start(np.random.default_rng(0), placed=placed)
+    return kernel.start(rng=np.random.default_rng(0), placed=placed)

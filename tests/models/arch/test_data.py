@@ -89,6 +89,7 @@ def test_what_cannot_be_simulated_is_explained():
     with pytest.raises(InvalidArgument, match="size"):
         simulate(0, seeded())
     with pytest.raises(InvalidGenerator):
-        simulate(10, 0)
+        simulate(10, 0.5)
+    assert (simulate(10, 3) == simulate(10, seeded(3))).all()
     with pytest.raises(InvalidArgument, match="lags"):
         lagged(standardised(seeded().normal(size=40)), 0)

@@ -107,7 +107,9 @@ def test_races_find_the_arm_of_the_exact_scan():
         gr.Exact().best(likelihood([far, near, fitted(4).mean]), None, rng).arm
         for likelihood in likelihoods
     }
-    outcome = gr.Race(gr.Normal(), delta=1e-6).best(likelihoods[1]([far, near, fitted(4).mean]), None, rng)
+    outcome = gr.Race(gr.methods.Normal(), delta=1e-6).best(
+        likelihoods[1]([far, near, fitted(4).mean]), None, rng
+    )
     assert best == {outcome.arm} == {1}
     assert outcome.evaluations < 0.1 * 3 * large().size
 

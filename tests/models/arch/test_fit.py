@@ -93,7 +93,7 @@ def test_failures_are_explained(monkeypatch):
     with pytest.raises(InvalidArgument, match="draws"):
         log_evidence_by_importance(fitted(4), large(), seeded(), 1)
     with pytest.raises(InvalidGenerator):
-        log_evidence_by_importance(fitted(4), large(), 0)
+        log_evidence_by_importance(fitted(4), large(), 0.5)
     monkeypatch.setattr("gumbelrace.models.arch.fit.GOOD", -1.0)
     with pytest.raises(NoMode, match="order 4"):
         laplace(Arch(4), small())

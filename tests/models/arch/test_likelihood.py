@@ -35,13 +35,15 @@ class Case:
     def kernel(self, control, method, **options):
         likelihood, models = self.likelihood(control), []
         for fit in self.fits:
-            law = gr.NormalPseudoprior(fit.mean, fit.covariance)
-            move = gr.Metropolis(likelihood, gr.Autoregressive(law), log_prior, method)
-            models.append(gr.Candidate(move, law, log_prior))
+            law = gr.kernels.NormalPseudoprior(fit.mean, fit.covariance)
+            move = gr.Metropolis(
+                likelihood, gr.kernels.Autoregressive(law), log_prior=log_prior, method=method
+            )
+            models.append(gr.kernels.Candidate(move, law, log_prior))
         return gr.CarlinChib(models, likelihood, method=method, **options)
 
     def steps(self, kernel, count, seed=2):
-        state = kernel.start(np.random.default_rng(0))._replace(log_weights=self.weights)
+        state = kernel.start(rng=np.random.default_rng(0))._replace(log_weights=self.weights)
         return kernel.steps(np.random.default_rng(seed), state, count)
 
 
@@ -96,7 +98,7 @@ def test_a_raced_chain_is_close_to_the_exact_one_and_reads_less(case):
 
 def test_decisions_of_a_raced_chain_are_right(case):
     kernel = case.kernel(case.control, gr.Race(delta=0.01), guard=0.999)
-    rng, state = np.random.default_rng(3), kernel.start(np.random.default_rng(0))
+    rng, state = np.random.default_rng(3), kernel.start(rng=np.random.default_rng(0))
     state, errors, decisions = state._replace(log_weights=case.weights), 0, 0
     for _ in range(60):
         checked = kernel.audit(rng, state)
@@ -122,5 +124,5 @@ def test_only_expansions_have_desks(case):
         assert not hasattr(case.likelihood(other), "desk")
     kernel = case.kernel(None, gr.Exact())
     assert not kernel.is_compiled
-    _, info = kernel.step(np.random.default_rng(0), kernel.start(np.random.default_rng(0)))
+    _, info = kernel.step(np.random.default_rng(0), kernel.start(rng=np.random.default_rng(0)))
     assert info.evaluations == case.data.size * (2 + len(ORDERS))

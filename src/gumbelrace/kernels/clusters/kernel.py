@@ -7,13 +7,13 @@ its members, and an empty one, which adds nothing.
 """
 
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.core.jit import check_generator
+from gumbelrace.core.jit import Rng, check_generator
 from gumbelrace.core.pool import Pool
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.kernels.annealing import Annealing, Constant, checked_temperature
@@ -26,6 +26,7 @@ from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.kernels.scan import Scan, Systematic
 from gumbelrace.kernels.tally import VISITED, WRONG, info_of
 from gumbelrace.methods.base import Method
+from gumbelrace.methods.default import single_method
 from gumbelrace.methods.exact import Exact
 from gumbelrace.population.pairs import Pairs
 
@@ -44,10 +45,6 @@ class ClusterGibbs(Kernel[Labels]):
     ----------
     pairs : Pairs
         The factor f(i, j), made by `gumbelrace.pairs`.
-    method : Race, Betting or Exact, optional
-        Default: `Exact` where sums are kept, else `Betting` where the factor has a range, else
-        ``Race(Normal())``. Its δ holds for each mention that is visited.
-        ``Race(variance=Marginal(shrink=0))`` has the paper's variance.
     keep : Keep or str, optional
         What is kept of the values: "nothing"; "pairs" (each is computed at most once; 2n² bytes); "sums"
         (that, and every mention's sum with every cluster of two and more, 8n bytes each; exact). Default,
@@ -57,6 +54,11 @@ class ClusterGibbs(Kernel[Labels]):
         partition.
     merges : bool
         After each sweep, try to merge clusters. This is part of a search: it does not leave p invariant.
+    delta, method : optional
+        Who decides (`Race`, `Betting` or `Exact`), and its δ: one of them, or neither. Default: `Exact`
+        where sums are kept, else `Betting` where the factor has a range, else ``Race()``, at a δ of 0.05,
+        which holds for each mention that is visited. ``Race(variance=methods.Marginal(shrink=0))`` has
+        the paper's variance.
 
     Notes
     -----
@@ -81,7 +83,7 @@ class ClusterGibbs(Kernel[Labels]):
     >>> rng = np.random.default_rng(0)
     >>> x = np.repeat([0.0, 10.0, 20.0], 50) + rng.normal(0.0, 0.3, 150)
     >>> kernel = gr.ClusterGibbs(gr.pairs(log_factor, (x,), size=150))
-    >>> state = kernel.start(rng)
+    >>> state = kernel.start()
     >>> for _ in range(5):
     ...     state, info = kernel.step(rng, state)
     >>> np.unique(state.labels, return_counts=True)[1]
@@ -89,25 +91,28 @@ class ClusterGibbs(Kernel[Labels]):
     """
 
     pairs: Pairs
-    method: Method = None  # type: ignore[assignment]
+    _: KW_ONLY
     keep: Keep | str | None = None
+    merges: bool = False
     scan: Scan = field(default_factory=Systematic)
     annealing: Annealing = field(default_factory=Constant)
-    merges: bool = False
+    delta: InitVar[float | None] = None
+    method: Method = None  # type: ignore[assignment]
     _keep_asked: Keep | str | None = field(init=False, repr=False)
     _local: threading.local = field(init=False, repr=False, default_factory=threading.local)
     _computed: list[NDArray[np.int64]] = field(init=False, repr=False, default_factory=list)
 
     tuning: ClassVar[frozenset[str]] = frozenset({"sweep"})
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, delta: float | None) -> None:
         check_pairs(self.pairs)
         check_sweeps(self.scan, self.annealing)
-        keep = checked_keep(self.keep, self.method, self.pairs.size)
+        asked = None if delta is None and self.method is None else single_method(delta, self.method)
+        keep = checked_keep(self.keep, asked, self.pairs.size)
         put = object.__setattr__  # the dataclass is frozen for others
         put(self, "_keep_asked", self.keep)
         put(self, "keep", keep)
-        put(self, "method", checked_method(self.method, self.pairs, keep))
+        put(self, "method", checked_method(asked, self.pairs, keep))
 
     def with_method(self, method: Method) -> Self:
         """Return the same kernel with another method; what is kept is not shared."""
@@ -118,9 +123,14 @@ class ClusterGibbs(Kernel[Labels]):
         """Factors computed so far, in all threads; those that are kept, once for each thread."""
         return sum(int(count[0]) for count in self._computed)
 
-    def start(self, rng: np.random.Generator, placed: bool = True) -> Labels:
-        """Give every mention a cluster of its own, or none: they enter one by one in the first sweep."""
-        check_generator(rng)
+    def start(self, labels: ArrayLike | None = None, *, placed: bool = True, rng: Rng = None) -> Labels:
+        """Give the state of a chain that starts from labels.
+
+        By default every mention has a cluster of its own; with ``placed=False`` none, and they enter one by
+        one in the first sweep.
+        """
+        if labels is not None:
+            return Labels(self._checked_labels(labels))
         n = self.pairs.size
         return Labels(np.arange(n, dtype=np.int32) if placed else np.full(n, UNPLACED, np.int32))
 
@@ -135,7 +145,7 @@ class ClusterGibbs(Kernel[Labels]):
         Rows and noise come from one generator: after the first choice the two sweeps differ by chance
         as well, which makes what is estimated from them noisier, and not wrong.
         """
-        noise = int(rng.integers(2**63))
+        noise = int(check_generator(rng).integers(2**63))
         labels, tally = self._sweep(np.random.default_rng(noise), state, audited=True)
         errors, decisions = int(tally[WRONG]), int(tally[VISITED])
         exact, _ = self.with_method(Exact()).step(np.random.default_rng(noise), state)
@@ -185,8 +195,8 @@ class ClusterGibbs(Kernel[Labels]):
         self._computed.append(worker.readers.computed)
         return worker
 
-    def _checked_labels(self, labels: NDArray[Any]) -> NDArray[Any]:
-        labels, n = np.asarray(labels), self.pairs.size
+    def _checked_labels(self, given: ArrayLike) -> NDArray[Any]:
+        labels, n = np.asarray(given), self.pairs.size
         if labels.shape != (n,):
             raise ShapeMismatch(f"the state's labels have shape {labels.shape}; it must be ({n},)")
         if not np.issubdtype(labels.dtype, np.signedinteger):

@@ -26,6 +26,7 @@ from gumbelrace.kernels.tally import VISITED, new_tally
 from gumbelrace.methods.base import Method, parts
 from gumbelrace.methods.betting import Betting
 from gumbelrace.methods.betting_independent import FIRST_LOOK, IndependentWagers
+from gumbelrace.methods.default import Default, single_method
 from gumbelrace.methods.exact import Exact, Scan
 from gumbelrace.methods.independent import IndependentWorkspace, new_independent
 from gumbelrace.methods.loop import Plan, Prepared, prepared
@@ -74,9 +75,9 @@ def checked_keep(keep: Keep | str | None, method: Method | None, size: int) -> K
 def checked_method(method: Method | None, pairs: Pairs, keep: Keep) -> Method:
     """Return a method that fits, or the default one."""
     if method is None:
-        if keep == Keep.SUMS:
-            return Exact()
-        return Race() if pairs.reward_range is None else Betting()
+        method = Exact() if keep == Keep.SUMS else single_method(None, None)
+    if isinstance(method, Default):
+        method = method.where(pairs.reward_range is not None)
     if not isinstance(method, Exact | Betting | Race):
         raise InvalidArgument(f"the method is {method!r}; give Betting(), Race() or Exact()")
     if keep == Keep.SUMS and not isinstance(method, Exact):
@@ -84,7 +85,7 @@ def checked_method(method: Method | None, pairs: Pairs, keep: Keep) -> Method:
     if method.needs_range and pairs.reward_range is None:
         raise UnknownRange(
             f"{type(method).__name__} needs to know how large factors can be; give pairs a "
-            "reward_range=(low, high), or use Race(Normal()), which does not need it"
+            "reward_range=(low, high), or use Race(), which does not need it"
         )
     return method
 

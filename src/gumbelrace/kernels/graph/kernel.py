@@ -8,13 +8,13 @@ Gumbel noise, over the factors of its neighbours. Which of them are read, see `l
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.core.jit import bits_of, check_generator
+from gumbelrace.core.jit import Rng, as_generator, bits_of, check_generator
 from gumbelrace.core.pool import Pool
 from gumbelrace.core.shuffle import LARGEST
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
@@ -35,11 +35,9 @@ from gumbelrace.kernels.graph.workspace import (
 from gumbelrace.kernels.scan import Scan, Systematic
 from gumbelrace.kernels.tally import VISITED, WRONG, info_of
 from gumbelrace.methods.base import Method, parts
-from gumbelrace.methods.betting import Betting
-from gumbelrace.methods.default import CHAIN_DELTA, CHAIN_DELTA_BY_NORMAL_LAW
+from gumbelrace.methods.default import Default, chosen_method
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.loop import new_workspace, prepared
-from gumbelrace.methods.race import Race
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import CODE, FINE, Floats, checked_count
 
@@ -72,12 +70,12 @@ class GraphGibbs(Kernel[Labels]):
         φ(label, other, weight); of a bare function no bounds are known.
     unary : array_like of shape (n, D) or (D,), optional
         Log factors of single variables; -inf forbids a label.
-    method : Betting, Race or Exact, optional
-        Default: ``Betting(0.001)`` where the potential has bounds, else ``Race(Normal(), delta=1e-5)``. Its
-        δ holds for each variable that is visited. Factors that can be -inf are always read where the bounds
-        say so.
     scan, annealing
         As in `Gibbs`.
+    delta, method : optional
+        Who decides (`Betting`, `Race` or `Exact`), and its δ: one of them, or neither. Default:
+        ``Betting(0.001)`` where the potential has bounds, else ``Race(delta=1e-5)``. The δ holds for each
+        variable that is visited. Factors that can be -inf are always read where the bounds say so.
 
     Notes
     -----
@@ -90,9 +88,9 @@ class GraphGibbs(Kernel[Labels]):
     --------
     >>> import numpy as np, gumbelrace as gr
     >>> ring = np.roll(np.eye(100), 1, axis=1) + np.roll(np.eye(100), -1, axis=1)
-    >>> kernel = gr.GraphGibbs(0.8 * ring, labels=3, potential=gr.Potts())
+    >>> kernel = gr.GraphGibbs(0.8 * ring, labels=3, potential=gr.models.Potts())
     >>> rng = np.random.default_rng(0)
-    >>> state = kernel.start(rng)
+    >>> state = kernel.start(rng=rng)
     >>> for _ in range(10):
     ...     state, info = kernel.step(rng, state)
     >>> state.labels.shape, state.sweep, info.rewards
@@ -102,10 +100,12 @@ class GraphGibbs(Kernel[Labels]):
     adjacency: Any
     labels: int
     potential: Potential | Callable[..., float]
+    _: KW_ONLY
     unary: ArrayLike | None = None
-    method: Method = None  # type: ignore[assignment]
     scan: Scan = field(default_factory=Systematic)
     annealing: Annealing = field(default_factory=Constant)
+    delta: InitVar[float | None] = None
+    method: Method = None  # type: ignore[assignment]
     _layout: Layout = field(init=False, repr=False)
     _unary: Floats = field(init=False, repr=False)
     _workspaces: Pool[Lent] = field(init=False, repr=False)
@@ -113,7 +113,7 @@ class GraphGibbs(Kernel[Labels]):
 
     tuning: ClassVar[frozenset[str]] = frozenset({"sweep"})
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, delta: float | None) -> None:
         arms = checked_count(self.labels, "labels")
         if arms > LARGEST:
             raise InvalidArgument(f"labels is {arms}; there may be at most {LARGEST}")
@@ -126,14 +126,12 @@ class GraphGibbs(Kernel[Labels]):
         put(self, "_layout", layout)
         put(self, "_unary", _checked_unary(self.unary, len(layout.heads), arms))
         put(self, "_workspaces", Pool(workspaces(layout, function, arms)))
-        self._use(self.method)
+        self._use(chosen_method(delta, self.method))
 
-    def _use(self, method: Method | None) -> None:
-        if method is None:
-            bounded = hasattr(self.potential, "bounds")
-            method = Betting(CHAIN_DELTA) if bounded else Race(delta=CHAIN_DELTA_BY_NORMAL_LAW)
-        put = object.__setattr__
-        put(self, "_rules", rules_for(method, self._layout, self.labels, hasattr(self.potential, "bounds")))
+    def _use(self, method: Method) -> None:
+        bounded, put = hasattr(self.potential, "bounds"), object.__setattr__
+        method = method.where(bounded) if isinstance(method, Default) else method
+        put(self, "_rules", rules_for(method, self._layout, self.labels, bounded))
         put(self, "method", method)
 
     def with_method(self, method: Method) -> Self:
@@ -142,10 +140,12 @@ class GraphGibbs(Kernel[Labels]):
         other._use(method)
         return other
 
-    def start(self, rng: np.random.Generator) -> Labels:
-        """Give each variable a label at random, of those that `unary` allows."""
+    def start(self, labels: ArrayLike | None = None, *, rng: Rng = None) -> Labels:
+        """Give the state of a chain that starts from labels; by default random ones that `unary` allows."""
+        if labels is not None:
+            return Labels(self._checked_labels(labels))
         allowed = np.isfinite(self._unary)
-        noise = check_generator(rng).random((len(self._layout.heads), self.labels))
+        noise = as_generator(rng).random((len(self._layout.heads), self.labels))
         return Labels(np.argmax(np.where(allowed, noise, -1.0), axis=1).astype(np.int32))
 
     def step(self, rng: np.random.Generator, state: Labels) -> tuple[Labels, Info]:
@@ -155,7 +155,7 @@ class GraphGibbs(Kernel[Labels]):
 
     def audit(self, rng: np.random.Generator, state: Labels) -> Checked[Labels]:
         """Make a sweep, deciding exactly as well; after an error, make it again without."""
-        noise, rows = (int(seed) for seed in rng.integers(2**63, size=2))
+        noise, rows = (int(seed) for seed in check_generator(rng).integers(2**63, size=2))
         of_rows = np.random.default_rng(rows)
         labels, tally = self._sweep(np.random.default_rng(noise), state, of_rows)
         raced = exact = Labels(labels, state.sweep + 1)
@@ -189,8 +189,8 @@ class GraphGibbs(Kernel[Labels]):
         """Give a number of variables that surely takes little time."""
         return 1 + FIRST_PART * len(self._layout.heads) // (1 + self.labels * len(self._layout.weights))
 
-    def _checked_labels(self, labels: NDArray[Any]) -> NDArray[Any]:
-        labels, n = np.asarray(labels), len(self._layout.heads)
+    def _checked_labels(self, given: ArrayLike) -> NDArray[Any]:
+        labels, n = np.asarray(given), len(self._layout.heads)
         if labels.shape != (n,):
             raise ShapeMismatch(f"the state's labels have shape {labels.shape}; it must be ({n},)")
         if not np.issubdtype(labels.dtype, np.integer):

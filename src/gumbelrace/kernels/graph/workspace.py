@@ -136,7 +136,7 @@ def rules_for(method: Method, layout: Layout, arms: int, bounded: bool) -> tuple
     if method.needs_range and not bounded:
         raise UnknownRange(
             f"{type(method).__name__} needs to know how large factors can be; give the potential as "
-            "Pairwise(log_factor, bound), or use Race(Normal()), which does not need it"
+            "Pairwise(log_factor, bound), or use Race(), which does not need it"
         )
     degrees = np.diff(layout.starts).astype(np.int32)
     if isinstance(method, Exact):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.core.jit import check_generator, kernel
+from gumbelrace.core.jit import Rng, as_generator, kernel
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.models.returns import Returns
 from gumbelrace.population.base import checked_count
@@ -98,7 +98,7 @@ def lagged(returns: Returns, lags: int) -> Lagged:
 
 def simulate(
     size: int,
-    rng: np.random.Generator,
+    rng: Rng = None,
     alpha: ArrayLike = ALPHA,
     nu: float = NU,
     burn_in: int = 1000,
@@ -109,7 +109,7 @@ def simulate(
     ----------
     size : int
         Number of returns.
-    rng : numpy.random.Generator
+    rng : numpy.random.Generator, int, or None
         Source of randomness.
     alpha : array_like of shape (q + 1,)
         α_0, ..., α_q. Default: an order of 10.
@@ -133,7 +133,7 @@ def simulate(
             f"with nu {nu} and sum(alpha[1:]) {weights[1:].sum():.3g} returns have no variance; "
             "nu must exceed 2, and the sum be less than 1 - 2 / nu"
         )
-    z = check_generator(rng).standard_t(nu, burn_in + size)
+    z = as_generator(rng).standard_t(nu, burn_in + size)
     return _filtered(z, weights)[burn_in:]
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy  # its parts load when first used
 
-from gumbelrace.core.jit import check_generator
+from gumbelrace.core.jit import Rng, as_generator
 from gumbelrace.errors import NoMode
 from gumbelrace.models.arch import rows
 from gumbelrace.models.arch.data import Lagged
@@ -73,7 +73,7 @@ class Laplace:
 
     def sample(self, rng: np.random.Generator, size: int) -> Floats:
         """Draw parameters, of shape (size, d)."""
-        return self.at(check_generator(rng).standard_normal((size, len(self.mean))))
+        return self.at(as_generator(rng).standard_normal((size, len(self.mean))))
 
     def at(self, z: Floats) -> Floats:
         """Give the parameters whose standardised values are z."""
@@ -136,9 +136,7 @@ def log_posterior(model: Arch, x: Floats, data: Lagged) -> float:
     return model.log_prior(x) + model.log_likelihood(x, data)
 
 
-def log_evidence_by_importance(
-    fit: Laplace, data: Lagged, rng: np.random.Generator, draws: int = 1000
-) -> Evidence:
+def log_evidence_by_importance(fit: Laplace, data: Lagged, rng: Rng = None, draws: int = 1000) -> Evidence:
     """Estimate the evidence by importance sampling from the Laplace approximation.
 
     Parameters
@@ -147,13 +145,13 @@ def log_evidence_by_importance(
         From `laplace`, of the same data.
     data : Lagged
         Rows.
-    rng : numpy.random.Generator
+    rng : numpy.random.Generator, int, or None
         Source of randomness.
     draws : int
         Number of draws; each reads all rows.
     """
     draws, d = checked_count(draws, "draws", least=2), len(fit.mean)
-    z = check_generator(rng).standard_normal((draws, d))
+    z = as_generator(rng).standard_normal((draws, d))
     xs = fit.at(z)
     points = rows.points_of(xs, fit.model.tau, data.lags)
     log_target = rows.log_likelihood(points, *data.parts) + [fit.model.log_prior(x) for x in xs]

@@ -8,7 +8,7 @@ import numpy as np
 import scipy  # its parts load when first used
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import check_generator
+from gumbelrace.core.jit import Rng, as_generator
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.models.coreference.bcubed import BCubed, bcubed
 from gumbelrace.models.coreference.block import Block
@@ -48,7 +48,7 @@ class Sample(NamedTuple):
 
 def fit(
     blocks: Sequence[Block],
-    rng: np.random.Generator,
+    rng: Rng = None,
     complete: bool = False,
     penalty: float = PENALTY,
     most_pairs: int = MOST_PAIRS,
@@ -63,7 +63,7 @@ def fit(
     ----------
     blocks : sequence of Block
         Blocks with labelled mentions.
-    rng : numpy.random.Generator
+    rng : numpy.random.Generator, int, or None
         Chooses the pairs where there are too many.
     complete : bool
         Whether every mention of a labelled person is labelled: then labelled and unlabelled mentions make
@@ -86,8 +86,7 @@ def fit(
     >>> factor.weights["coauthors_shared"] > 0 > factor.weights["given_different"]
     True
     """
-    check_generator(rng)
-    sample = sample_pairs(blocks, rng, complete, most_pairs)
+    sample = sample_pairs(blocks, as_generator(rng), complete, most_pairs)
     return regression(sample, penalty)
 
 

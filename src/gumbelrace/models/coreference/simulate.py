@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import check_generator
+from gumbelrace.core.jit import Rng, as_generator
 from gumbelrace.population.base import checked_count
 
 Indices = NDArray[np.int64]
@@ -41,14 +41,14 @@ class _People(NamedTuple):
     start: Indices
 
 
-def simulate(n: int, rng: np.random.Generator) -> dict[str, list[str]]:
+def simulate(n: int, rng: Rng = None) -> dict[str, list[str]]:
     """Simulate mentions whose true persons are known.
 
     Parameters
     ----------
     n : int
         Number of mentions.
-    rng : numpy.random.Generator
+    rng : numpy.random.Generator, int, or None
         Random source.
 
     Returns
@@ -62,7 +62,7 @@ def simulate(n: int, rng: np.random.Generator) -> dict[str, list[str]]:
     >>> sorted(columns)
     ['affiliation', 'author', 'coauthors', 'label', 'title', 'venue', 'year']
     """
-    n, rng = checked_count(n, "n"), check_generator(rng)
+    n, rng = checked_count(n, "n"), as_generator(rng)
     person = _persons(n, rng)
     people = _people(int(person.max()) + 1, n, rng)
     return {

@@ -1,0 +1,45 @@
+"""Names of a package that load what they need when they are first used: importing it costs nothing."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+Shown = tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]
+
+
+def later(package: str, names: Mapping[str, Sequence[str]], modules: Sequence[str] = ()) -> Shown:
+    """Give the `__all__`, `__getattr__` and `__dir__` of a package whose names load when they are used.
+
+    Type checkers read no table: the package imports the same names under ``TYPE_CHECKING``.
+
+    Parameters
+    ----------
+    package : str
+        Its ``__name__``.
+    names : mapping of str to sequence of str
+        For each module the public names that it defines.
+    modules : sequence of str
+        Submodules of the package that are public as well.
+
+    Examples
+    --------
+    >>> public, load, _ = later("gumbelrace", {"gumbelrace.errors": ("InvalidFile",)}, ["errors"])
+    >>> public
+    ['InvalidFile', 'errors']
+    >>> load("errors").InvalidFile is load("InvalidFile")
+    True
+    """
+    module_of = {name: module for module, group in names.items() for name in group}
+    public = sorted([*module_of, *modules])
+
+    def load(name: str) -> Any:
+        if name in modules:
+            return import_module(f"{package}.{name}")  # which puts it into the package
+        if name not in module_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        found = getattr(import_module(module_of[name]), name)
+        setattr(sys.modules[package], name, found)
+        return found
+
+    return public, load, lambda: sorted({*vars(sys.modules[package]), *public})
