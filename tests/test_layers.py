@@ -18,8 +18,6 @@ ROOT = Path(__file__).resolve().parents[1] / "src" / PACKAGE
 # The first component below the package, file or folder -> its layer.
 LAYERS = {
     "errors": 0,
-    "atomic": 0,
-    "optional": 0,
     "core": 0.5,
     "population": 1,
     "methods": 3,
@@ -43,7 +41,6 @@ HIGHEST_FOR_MODELS = 1
 
 # Within one layer: importer -> what it may import.
 WITHIN_LAYER = {
-    "optional": {"errors"},
     "auditing": {"sampling"},
 }
 

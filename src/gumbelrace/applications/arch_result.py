@@ -21,8 +21,8 @@ from gumbelrace.applications.arch_chains import (
     correlations,
     tracks,
 )
-from gumbelrace.atomic import unfinished
 from gumbelrace.chain.export import package
+from gumbelrace.core.atomic import unfinished
 from gumbelrace.kernels.carlin_chib import ModelChoice
 from gumbelrace.methods.race import Race
 from gumbelrace.models.returns import Returns

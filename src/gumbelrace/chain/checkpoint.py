@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.atomic import UNFINISHED, write_atomically
 from gumbelrace.chain.bits import set_stream_state, stream_state
 from gumbelrace.chain.layout import Layout, form, named, reform
 from gumbelrace.chain.owned import CODE, differing
 from gumbelrace.chain.worker import Chain
+from gumbelrace.core.atomic import UNFINISHED, write_atomically
 from gumbelrace.errors import CheckpointBusy, CheckpointDamaged, CheckpointMismatch, GumbelraceError
 from gumbelrace.kernels.base import Info
 

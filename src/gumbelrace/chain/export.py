@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.chain.layout import named
+from gumbelrace.errors import optional
 from gumbelrace.kernels.base import Info, Kernel
-from gumbelrace.optional import optional
 
 DIMENSIONS = ("chain", "draw")  # of all arrays in ArviZ
 

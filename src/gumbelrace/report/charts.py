@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gumbelrace.optional import optional
+from gumbelrace.errors import optional
 from gumbelrace.report.colours import STAND_IN
 from gumbelrace.report.page import Key
 from gumbelrace.report.svg import Size

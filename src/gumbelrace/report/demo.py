@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gumbelrace.applications.demo import Row, Standing, WatchedRace
+from gumbelrace.errors import optional
 from gumbelrace.methods.base import Promise
-from gumbelrace.optional import optional
 from gumbelrace.report.charts import log_axis
 from gumbelrace.report.colours import STAND_IN
 from gumbelrace.report.numbers import count, microseconds, percent, times

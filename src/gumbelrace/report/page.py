@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from gumbelrace.atomic import write_atomically
-from gumbelrace.errors import InvalidArgument
-from gumbelrace.optional import optional
+from gumbelrace.core.atomic import write_atomically
+from gumbelrace.errors import InvalidArgument, optional
 from gumbelrace.report.colours import DARK, LIGHT
 
 CODE = re.compile(r"`([^`]+)`")

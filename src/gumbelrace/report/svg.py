@@ -12,8 +12,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
-from gumbelrace.errors import InvalidArgument
-from gumbelrace.optional import optional
+from gumbelrace.errors import InvalidArgument, optional
 from gumbelrace.report.colours import LIGHT, NAME_OF, STAND_IN
 
 Draw = Callable[[Any], None]  # takes a matplotlib Figure

@@ -6,8 +6,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
-from gumbelrace.errors import InvalidArgument, InvalidFile
-from gumbelrace.optional import optional
+from gumbelrace.errors import InvalidArgument, InvalidFile, optional
 from gumbelrace.tables.csv import csv_file
 from gumbelrace.tables.numbers import listed
 from gumbelrace.tables.parquet import parquet_file

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gumbelrace.errors import InvalidFile
-from gumbelrace.optional import optional
+from gumbelrace.errors import InvalidFile, optional
 from gumbelrace.tables.numbers import number
 
 # Bytes parsed at a time; a row that is longer needs one of the larger blocks.

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.errors import InvalidArgument, InvalidFile, InvalidReward, RewardOutOfRange
-from gumbelrace.optional import optional
+from gumbelrace.errors import InvalidArgument, InvalidFile, InvalidReward, RewardOutOfRange, optional
 from gumbelrace.population.arrays import LARGEST_REWARD, LARGEST_WHOLE, ROUNDED
 from gumbelrace.population.base import Floats
 

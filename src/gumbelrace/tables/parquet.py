@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gumbelrace.errors import InvalidFile
-from gumbelrace.optional import optional
+from gumbelrace.errors import InvalidFile, optional
 
 BUFFER_BYTES = 2**20
 # Most cells that are held at a time.

@@ -10,9 +10,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from gumbelrace.atomic import write_atomically
-from gumbelrace.errors import InvalidFile
-from gumbelrace.optional import optional
+from gumbelrace.core.atomic import write_atomically
+from gumbelrace.errors import InvalidFile, optional
 
 Columns = Mapping[str, Sequence[Any] | np.ndarray[Any, Any]]
 
