@@ -113,14 +113,14 @@ def interrupted(process):
 
 SLOW = """
 import time
-from gumbelrace.tables import rows
+from gumbelrace.tables.population import RowFile
 from gumbelrace.cli.main import main
 
 def slowly(*_):
     print("reading", flush=True)
     time.sleep(600)
 
-rows.RowFile.runs = slowly
+RowFile.read_chunks = slowly
 main()
 """
 

@@ -15,7 +15,7 @@ from gumbelrace.methods.base import Method, Outcome, Promise, checked_delta
 from gumbelrace.methods.default import default_method
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.results import is_tie
-from gumbelrace.tables.population import Runs, open_scores
+from gumbelrace.tables.population import Chunks, open_scores
 
 
 def best(
@@ -61,30 +61,30 @@ def best(
     print(json.dumps(result) if as_json else described(result, population, file))
 
 
-def winner(population: Runs, method: Method, rng: np.random.Generator) -> Outcome:
+def winner(population: Chunks, method: Method, rng: np.random.Generator) -> Outcome:
     """Race for the best column."""
     try:
         with waiting(COMPILING):
-            return method.best(population, population.rest, rng)
+            return method.best(population, population.remainder, rng)
     except NoPossibleArm as error:
         raise NoPossibleArm("every column holds an infinity; leave out the rows that have one") from error
 
 
-def level(population: Runs, arm: int) -> list[str | int]:
+def level(population: Chunks, arm: int) -> list[str | int]:
     """Name all columns that have the same sum as the best, up to rounding; the file is read again."""
     sums, names = population.totals(), population.scores.names
     same = is_tie.py_func(sums[arm], sums)  # type: ignore[attr-defined]
     return [names[column] for column in np.flatnonzero(same & (sums > -np.inf))]
 
 
-def promised(population: Runs, method: Method) -> Promise:
+def promised(population: Chunks, method: Method) -> Promise:
     """Give what is promised: nothing needs to be promised of what was read from end to end."""
     if population.scores_read >= population.scores.size:
         return Promise(0.0)
     return method.promise.on(population)
 
 
-def report(population: Runs, arm: int, promise: Promise) -> dict[str, Any]:
+def report(population: Chunks, arm: int, promise: Promise) -> dict[str, Any]:
     """Give what was found, for programs."""
     scores = population.scores
     return {
@@ -102,7 +102,7 @@ def report(population: Runs, arm: int, promise: Promise) -> dict[str, Any]:
     }
 
 
-def described(result: dict[str, Any], population: Runs, file: Path) -> str:
+def described(result: dict[str, Any], population: Chunks, file: Path) -> str:
     """Give what was found, for people."""
     error = "none: every number was read"
     if result["delta"] > 0.0:

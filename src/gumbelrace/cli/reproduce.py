@@ -53,8 +53,8 @@ def synthetic(
 
     Every method draws from p(X) with 2, 10 and 100 states and 100,000 rewards each: normal, uniform and
     lognormal ones, at three levels of difficulty and several error bounds δ. FOLDER gets a page,
-    synthetic.html, with the paper's figures, its claims and whether they held, and all records as CSV
-    (and Parquet, if pyarrow is installed).
+    synthetic.html, with the paper's figures, its claims and whether they held, and all records as CSV and
+    Parquet.
 
     Without --quick or --full a point has 2,000 draws, which takes about ten minutes on two processors. Stop
     it with Ctrl-C; the same command goes on where it was.

@@ -18,7 +18,7 @@ from gumbelrace.methods.base import Method, checked_delta
 from gumbelrace.methods.default import default_method
 from gumbelrace.population.base import Floats
 from gumbelrace.sampling import DRAW
-from gumbelrace.tables.population import Runs, open_scores
+from gumbelrace.tables.population import Chunks, open_scores
 from gumbelrace.tables.writing import check_table_output, write_table
 
 HELD = 2**20  # Gumbel variables at a time
@@ -96,7 +96,7 @@ def check_out(out: Path, file: Path) -> None:
         raise InvalidFile(f"{out} is the table itself; write the draws elsewhere")
 
 
-def prior_of(path: Path | None, population: Runs) -> Floats:
+def prior_of(path: Path | None, population: Chunks) -> Floats:
     """Read log f0 from a table of one row with the same columns."""
     names = [str(name) for name in population.scores.names]
     if path is None:
@@ -108,11 +108,11 @@ def prior_of(path: Path | None, population: Runs) -> Floats:
 
 
 def draw_all(
-    population: Runs, prior: Floats, method: Method, draws: int, rng: np.random.Generator
+    population: Chunks, prior: Floats, method: Method, draws: int, rng: np.random.Generator
 ) -> Drawn:
     """Race for each draw; once as much was read as there is, add everything up and race no more."""
     raced: list[tuple[int, int]] = []
-    offset, before = prior + population.rest, 0
+    offset, before = prior + population.remainder, 0
     with possible(), progress(COMPILING, draws) as advance:
         while len(raced) < draws and before < population.scores.size:
             outcome = method.answer(DRAW, population, offset, rng)
@@ -124,7 +124,7 @@ def draw_all(
     return Drawn(np.append(arms, exact.arms), np.append(read, exact.read))
 
 
-def draw_exactly(population: Runs, prior: Floats, draws: int, rng: np.random.Generator) -> Drawn:
+def draw_exactly(population: Chunks, prior: Floats, draws: int, rng: np.random.Generator) -> Drawn:
     """Draw from the sums of all columns; the first draw answers for what was read to know them."""
     arms, read = np.zeros((2, draws), np.int64)
     if draws > 0:
@@ -148,7 +148,7 @@ def possible() -> Iterator[None]:
         raise NoPossibleArm("every column holds a -inf: none can be drawn; leave these rows out") from error
 
 
-def report(population: Runs, drawn: Drawn, method: Method, out: Path | None) -> dict[str, Any]:
+def report(population: Chunks, drawn: Drawn, method: Method, out: Path | None) -> dict[str, Any]:
     """Give what was drawn, for programs."""
     scores, draws = population.scores, len(drawn.arms)
     counts = np.bincount(drawn.arms, minlength=len(scores.names)).tolist()
@@ -168,7 +168,7 @@ def report(population: Runs, drawn: Drawn, method: Method, out: Path | None) -> 
     }
 
 
-def described(result: dict[str, Any], population: Runs) -> str:
+def described(result: dict[str, Any], population: Chunks) -> str:
     """Give what was drawn, for people."""
     law = f"within {result['total_variation']:g} of the exact one in total variation, "
     law += ground(result["proved"], result["assumption"]) + ("" if population.knows_range else HINT)

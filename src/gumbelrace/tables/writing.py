@@ -4,7 +4,6 @@ import csv
 import io
 import os
 from collections.abc import Callable, Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -58,12 +57,12 @@ def write_table(path: Path, columns: Columns) -> None:
 
 
 def write_rows(folder: Path, name: str, rows: Sequence[Any]) -> list[str]:
-    """Write named tuples of one kind to ``name.csv``, and to ``name.parquet`` where pyarrow is installed.
+    """Write named tuples of one kind to ``name.csv`` and ``name.parquet``.
 
     The folder must exist, and there must be a row. Returns the names of the files.
     """
     columns = dict(zip(rows[0]._fields, map(list, zip(*rows, strict=True)), strict=True))
-    files = [f"{name}{ending}" for ending in (".csv", *([".parquet"] if find_spec("pyarrow") else []))]
+    files = [f"{name}.csv", f"{name}.parquet"]
     for file in files:
         write_table(folder / file, columns)
     return files
