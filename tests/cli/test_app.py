@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from gumbelrace.cli import progress as shown
+from gumbelrace.cli import terminal as shown
 
 
 def python(*words, **environment) -> subprocess.CompletedProcess:

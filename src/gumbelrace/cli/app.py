@@ -9,9 +9,8 @@ from typer.core import TyperGroup
 
 from gumbelrace.cli import coreference, reproduce
 from gumbelrace.cli.arch import arch
-from gumbelrace.cli.best import best
 from gumbelrace.cli.demo import demo
-from gumbelrace.cli.sample import sample
+from gumbelrace.cli.tables import best, sample
 from gumbelrace.errors import GumbelraceError
 
 FAILED, INTERRUPTED = 2, 130

@@ -11,10 +11,9 @@ from rich.table import Table
 
 from gumbelrace.applications.store import stored
 from gumbelrace.cli.options import Jobs, Seed, processors
-from gumbelrace.cli.progress import counting, waiting
 from gumbelrace.cli.reproduce_arch import arch
 from gumbelrace.cli.reproduce_coreference import coreference
-from gumbelrace.cli.text import paragraphs
+from gumbelrace.cli.terminal import counting, paragraphs, waiting
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.paper.bounds import compared_levels
 from gumbelrace.paper.claims import claims_summary

@@ -9,8 +9,7 @@ import typer
 from gumbelrace.applications.coreference import Resolved, Task, resolve, simulated_mentions, write_resolved
 from gumbelrace.applications.coreference_search import Search, fitted
 from gumbelrace.cli.options import Complete, Fields, Folder, Seed, fields, processors
-from gumbelrace.cli.progress import counting, waiting
-from gumbelrace.cli.text import paragraphs
+from gumbelrace.cli.terminal import counting, paragraphs, waiting
 from gumbelrace.paper.coreference import (
     EXACT,
     PAPER_SETTING,
