@@ -6,7 +6,7 @@ from tests.kernels.laws import Cauchy
 from tests.kernels.nested import Nested
 
 import gumbelrace as gr
-from gumbelrace.chain.owned import fingerprints
+from gumbelrace.chain.kernel_data import fingerprints
 
 MODEL = Cauchy(120, seed=1)
 START = gr.Position(np.zeros(1))

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.chain.layout import named
+from gumbelrace.chain.layout import named_leaves
 from gumbelrace.kernels.base import Checked, Kernel, method_of
 from gumbelrace.population.base import Floats
 from gumbelrace.verdict import Shift
@@ -60,10 +60,10 @@ def shifts(kernel: Kernel[Any], states: Any, checks: Sequence[Checked[Any]], thi
 def entries(kernel: Kernel[Any], states: Any, checks: Sequence[Checked[Any]]) -> Iterator[Watched]:
     """Give the entries of the state that are watched."""
     ends = [
-        [dict(named(kernel.watched(s))) for s in side]
+        [dict(named_leaves(kernel.watched(s))) for s in side]
         for side in zip(*((c.raced, c.exact) for c in checks), strict=True)
     ]
-    for name, values in named(kernel.watched(states)):
+    for name, values in named_leaves(kernel.watched(states)):
         if name in kernel.tuning:
             continue
         along = values.reshape(*values.shape[:2], -1)

@@ -6,11 +6,12 @@ replaced, by one rename, when the first is safely on disk: a run killed at any m
 before or after, and the cost of a checkpoint does not grow with the length of the chain.
 """
 
+import hashlib
 import json
 import os
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.chain.bits import set_stream_state, stream_state
-from gumbelrace.chain.layout import Layout, form, named, reform
-from gumbelrace.chain.owned import CODE, differing
+from gumbelrace.chain.kernel_data import CODE, differing
+from gumbelrace.chain.layout import Layout, flat, form, reform
 from gumbelrace.chain.worker import Chain
 from gumbelrace.core.atomic import UNFINISHED, write_atomically
-from gumbelrace.errors import CheckpointBusy, CheckpointDamaged, CheckpointMismatch, GumbelraceError
+from gumbelrace.errors import (
+    CheckpointBusy,
+    CheckpointDamaged,
+    CheckpointMismatch,
+    GumbelraceError,
+    InvalidGenerator,
+)
 from gumbelrace.kernels.base import Info
 
 FORMAT = {"format": "gumbelrace checkpoint", "version": 3}
@@ -215,7 +221,7 @@ def _place(chain: Chain) -> dict[str, Any]:
     return {
         "done": chain.done,
         "pending": chain.pending,
-        "forms": [form(value) for _, value in named(chain.state)],
+        "forms": [form(value) for value in flat(chain.state)],
         "rng": stream_state(chain.rng),
     }
 
@@ -226,3 +232,56 @@ def _as_record(state: Any) -> NDArray[Any]:
     for leaf, value in zip(layout.leaves, layout.values(state), strict=True):
         record[leaf.name] = value
     return record
+
+
+def stream_state(rng: np.random.Generator) -> dict[str, Any]:
+    """Give all that the future of a generator depends on, in a form that JSON can hold.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> state = json.loads(json.dumps(stream_state(rng)))
+    >>> expected = rng.normal(size=3)
+    >>> again = np.random.default_rng(0)
+    >>> set_stream_state(again, state)
+    >>> (again.normal(size=3) == expected).all()
+    np.True_
+    """
+    spawned = getattr(rng.bit_generator.seed_seq, "n_children_spawned", 0)
+    return {"bits": _encoded(rng.bit_generator.state), "spawned": spawned}
+
+
+def set_stream_state(rng: np.random.Generator, state: dict[str, Any]) -> None:
+    """Put a generator, new from its seed, where `stream_state` was taken."""
+    rng.bit_generator.state = _decoded(state["bits"])
+    if state["spawned"]:
+        rng.spawn(state["spawned"])  # later children differ from those that the chain had
+
+
+def stream_fingerprint(rngs: Sequence[np.random.Generator]) -> str:
+    """Give a short text that differs for generators in different states."""
+    text = json.dumps([stream_state(rng) for rng in rngs], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _encoded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _encoded(part) for key, part in value.items()}
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist(), "dtype": value.dtype.str}
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, (int, str)):
+        return value
+    raise InvalidGenerator(
+        f"the bit generator has a {type(value).__name__} in its state, which a checkpoint cannot hold; "
+        "use one of NumPy's, for example rng=numpy.random.default_rng(0)"
+    )
+
+
+def _decoded(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return np.array(value["array"], np.dtype(value["dtype"]))
+    return {key: _decoded(part) for key, part in value.items()}
