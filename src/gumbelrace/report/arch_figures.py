@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 
 from gumbelrace.applications.arch_chains import EXACT, RACED, Correlation, Sampled, Track
-from gumbelrace.report.charts import PANEL, log_axis, panel_axes
-from gumbelrace.report.colours import STAND_IN
+from gumbelrace.report.figures import PANEL, inline_svg, log_axis, panel_axes
 from gumbelrace.report.numbers import power_of_ten
-from gumbelrace.report.page import Key, Panel, Panels
-from gumbelrace.report.svg import inline_svg
+from gumbelrace.report.page import LIGHT, Key, Panel, Panels
 
 COLOUR = {RACED: "series-3", EXACT: "series-2"}
 DASHES: dict[str, tuple[float, ...]] = {RACED: (), EXACT: (5.0, 2.0)}
@@ -75,16 +73,14 @@ def draw_returns(figure: Any, returns: Sequence[float]) -> None:
     values = np.asarray(returns)
     parts = np.array_split(np.arange(len(values)), min(len(values), PIECES))
     low, high = (np.array([f(values[part]) for part in parts]) for f in (np.min, np.max))
-    axes.fill_between(
-        [part[0] for part in parts], low, high, color=STAND_IN["ink"], linewidth=0.0, alpha=0.7
-    )
+    axes.fill_between([part[0] for part in parts], low, high, color=LIGHT["ink"], linewidth=0.0, alpha=0.7)
 
 
 def draw_tracks(figure: Any, tracks: Sequence[Track], final: Mapping[int, float]) -> None:
     """Draw estimates against evaluations."""
     axes = panel_axes(figure, "likelihoods evaluated", "log p(q | r), difference")
     log_axis(axes.xaxis, power_of_ten)
-    axes.axhline(0.0, color=STAND_IN["grid"], linewidth=0.8)
+    axes.axhline(0.0, color=LIGHT["grid"], linewidth=0.8)
     highest = 0.0
     for name in (EXACT, RACED):
         for order, value in final.items():
@@ -100,7 +96,7 @@ def draw_runs(figure: Any, samplers: Sequence[Sampled]) -> None:
     """Draw the share of the visits, a mark for each chain and order."""
     axes = panel_axes(figure, "order q", "share of the visits")
     orders = [one.order for one in samplers[0].orders]
-    axes.axhline(1.0 / len(orders), color=STAND_IN["grid"], linewidth=0.8)
+    axes.axhline(1.0 / len(orders), color=LIGHT["grid"], linewidth=0.8)
     for sampler, shift in zip(samplers, np.linspace(-APART, APART, len(samplers)), strict=True):
         for chain in sampler.by_chain:
             total = sum(one.visits for one in chain)
@@ -108,7 +104,7 @@ def draw_runs(figure: Any, samplers: Sequence[Sampled]) -> None:
                 np.arange(len(orders)) + shift,
                 [one.visits / total for one in chain],
                 MARKER[sampler.name],
-                color=STAND_IN[COLOUR[sampler.name]],
+                color=LIGHT[COLOUR[sampler.name]],
                 markersize=3.5,
             )
     axes.set_xticks(range(len(orders)), [str(order) for order in orders])
@@ -118,7 +114,7 @@ def draw_runs(figure: Any, samplers: Sequence[Sampled]) -> None:
 def draw_correlations(figure: Any, correlations: Sequence[Correlation]) -> None:
     """Draw autocorrelations."""
     axes = panel_axes(figure, "lag", "correlation")
-    axes.axhline(0.0, color=STAND_IN["grid"], linewidth=0.8)
+    axes.axhline(0.0, color=LIGHT["grid"], linewidth=0.8)
     for name in (RACED, EXACT):
         found = [c for c in correlations if c.sampler == name]
         line(axes, name, [c.lag for c in found], [c.correlation for c in found])
@@ -127,4 +123,4 @@ def draw_correlations(figure: Any, correlations: Sequence[Correlation]) -> None:
 def line(axes: Any, name: str, x: Sequence[float], y: Sequence[float]) -> None:
     """Draw a line in the manner of a sampler."""
     style: Any = (0, DASHES[name]) if DASHES[name] else "solid"
-    axes.plot(x, y, color=STAND_IN[COLOUR[name]], linestyle=style, linewidth=1.1)
+    axes.plot(x, y, color=LIGHT[COLOUR[name]], linestyle=style, linewidth=1.1)

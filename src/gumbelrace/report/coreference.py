@@ -10,10 +10,9 @@ import numpy as np
 
 from gumbelrace.applications.coreference import Checked, Point, Resolved, Task
 from gumbelrace.models.coreference.mentions import MISSING
-from gumbelrace.report.charts import PANEL, Look, log_axis, panel_axes
+from gumbelrace.report.figures import PANEL, Look, inline_svg, log_axis, panel_axes
 from gumbelrace.report.numbers import count, interval, percent, power_of_ten, rate
 from gumbelrace.report.page import Block, Column, Files, Key, Page, Panel, Panels, Section, Table, Text
-from gumbelrace.report.svg import inline_svg
 
 TITLE = "Who is who: author coreference"
 LEAD = (

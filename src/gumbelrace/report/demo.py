@@ -6,11 +6,9 @@ from typing import Any
 from gumbelrace.applications.demo import Row, Standing, WatchedRace
 from gumbelrace.errors import optional
 from gumbelrace.methods.base import Promise
-from gumbelrace.report.charts import log_axis
-from gumbelrace.report.colours import STAND_IN
+from gumbelrace.report.figures import Size, inline_svg, log_axis
 from gumbelrace.report.numbers import count, microseconds, percent, times
-from gumbelrace.report.page import Code, Column, Page, Panel, Panels, Section, Table, Text
-from gumbelrace.report.svg import Size, inline_svg
+from gumbelrace.report.page import LIGHT, Code, Column, Page, Panel, Panels, Section, Table, Text
 
 LEAD = (
     "gumbelrace draws from a discrete distribution with very many factors while reading only those that"
@@ -161,15 +159,15 @@ def draw_race(figure: Any, race: WatchedRace) -> None:
 def draw_lane(axes: Any, track: list[Standing], wins: bool) -> None:
     """Draw one arm from its first look to its last."""
     rows, gaps, last = [one.rows for one in track], [one.estimate for one in track], track[-1]
-    colour = STAND_IN["accent" if wins else "quiet"]
-    axes.axhline(0.0, color=STAND_IN["quiet"], linewidth=0.9)
+    colour = LIGHT["accent" if wins else "quiet"]
+    axes.axhline(0.0, color=LIGHT["quiet"], linewidth=0.9)
     axes.vlines(
         rows, [one.low for one in track], [one.high for one in track], colour, linewidth=5, alpha=0.4
     )
     axes.plot(rows, gaps, color=colour, linewidth=1.8 if wins else 1.0, marker="o", markersize=4)
     if not last.alive:
-        axes.vlines(last.rows, last.low, last.high, STAND_IN["bad"], linewidth=5)
-        axes.plot(1.22 * last.rows, last.estimate, "x", ms=7, mew=2.2, color=STAND_IN["bad"])
+        axes.vlines(last.rows, last.low, last.high, LIGHT["bad"], linewidth=5)
+        axes.plot(1.22 * last.rows, last.estimate, "x", ms=7, mew=2.2, color=LIGHT["bad"])
     end = "wins" if wins else "read to the end" if last.alive else f"dropped after {count(last.rows)} rows"
     axes.text(
         0.995,
@@ -178,7 +176,7 @@ def draw_lane(axes: Any, track: list[Standing], wins: bool) -> None:
         transform=axes.transAxes,
         ha="right",
         va="top",
-        color=STAND_IN["accent" if wins else "ink"],
+        color=LIGHT["accent" if wins else "ink"],
         fontweight="bold" if wins else "normal",
     )
     tidy(axes)

@@ -1,19 +1,20 @@
 """Figures by matplotlib as SVG inside a page: colours from the page, text as text, nothing global.
 
-A figure is drawn in stand-in colours (`gumbelrace.report.colours`), which become CSS variables, so that
-one drawing serves both colour schemes. Equal figures give equal text.
+A figure is drawn in the colours of a light screen; inside a page they become CSS variables, so that one
+drawing serves both colour schemes. Equal figures give equal text.
 """
 
 import io
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
 from gumbelrace.errors import InvalidArgument, optional
-from gumbelrace.report.colours import LIGHT, NAME_OF, STAND_IN
+from gumbelrace.report.page import LIGHT, Key
 
 Draw = Callable[[Any], None]  # takes a matplotlib Figure
 
@@ -25,6 +26,7 @@ class Size(NamedTuple):
     height: float
 
 
+VARIABLES = {colour: f"var(--{name})" for name, colour in LIGHT.items()}
 STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "gumbelrace",
@@ -32,13 +34,13 @@ STYLE = {
     "axes.labelsize": 11.5,
     "xtick.labelsize": 11,
     "ytick.labelsize": 11,
-    "text.color": STAND_IN["ink"],
-    "axes.labelcolor": STAND_IN["ink"],
-    "axes.edgecolor": STAND_IN["quiet"],
-    "xtick.color": STAND_IN["quiet"],
-    "ytick.color": STAND_IN["quiet"],
-    "xtick.labelcolor": STAND_IN["ink"],
-    "ytick.labelcolor": STAND_IN["ink"],
+    "text.color": LIGHT["ink"],
+    "axes.labelcolor": LIGHT["ink"],
+    "axes.edgecolor": LIGHT["quiet"],
+    "xtick.color": LIGHT["quiet"],
+    "ytick.color": LIGHT["quiet"],
+    "xtick.labelcolor": LIGHT["ink"],
+    "ytick.labelcolor": LIGHT["ink"],
     "figure.facecolor": "none",
     "axes.facecolor": "none",
     "axes.spines.top": False,
@@ -46,7 +48,7 @@ STYLE = {
     "axes.linewidth": 0.8,
     "axes.grid": True,
     "axes.axisbelow": True,
-    "grid.color": STAND_IN["grid"],
+    "grid.color": LIGHT["grid"],
     "grid.linewidth": 0.8,
     "lines.linewidth": 1.5,
     "lines.markersize": 5,
@@ -58,16 +60,11 @@ JOINS = "stroke-linejoin: round; stroke-linecap: butt"  # as the style sheet has
 ROOT = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {{:g}} {{:g}}" style="{JOINS}" {{}}>'
 COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 NAME = re.compile(r'(?<=\bid=")|(?<=href="#)|(?<=url\(#)')
-# Names of groups, to which nothing refers; a style sheet, which would reach the whole page; a namespace;
-# and the family of a font, which is the page's (releases of matplotlib differ in how they write it).
+# Names of groups, to which nothing refers; a style sheet, which would reach the whole page; a namespace.
 CLEANED = (
     (re.compile(r'<g id="[^"]*"'), "<g"),
     (re.compile(r"<style.*?</style>", re.DOTALL), ""),
     (re.compile("xlink:href"), "href"),
-    (re.compile(r"font: (?=[\d.]+px)"), "font-size: "),
-    (re.compile(r"font: (\d+) (?=[\d.]+px)"), r"font-weight: \1; font-size: "),
-    (re.compile(r"(?<=px) '[^;\"]*"), ""),
-    (re.compile(r"font-family:[^;\"]*;?"), ""),
 )
 
 # Matplotlib reads its settings from global memory, at the latest when it writes.
@@ -80,7 +77,7 @@ def inline_svg(draw: Draw, label: str, size: Size) -> str:
     Parameters
     ----------
     draw : callable
-        ``draw(figure)`` fills an empty matplotlib figure, in colours of `STAND_IN`.
+        ``draw(figure)`` fills an empty matplotlib figure, in colours of `LIGHT`.
     label : str
         What the figure shows, for those who do not see it.
     size : Size
@@ -89,12 +86,12 @@ def inline_svg(draw: Draw, label: str, size: Size) -> str:
     Examples
     --------
     >>> def draw(figure):
-    ...     figure.add_subplot().plot([1, 2, 4], color=STAND_IN["accent"])
+    ...     figure.add_subplot().plot([1, 2, 4], color=LIGHT["accent"])
     >>> text = inline_svg(draw, "three points", Size(200, 150))
     >>> "var(--accent)" in text, 'aria-label="three points"' in text
     (True, True)
     """
-    content = _content(draw, size, STYLE, lambda name: f"var(--{name})")
+    content = COLOUR.sub(_variable, _content(draw, size, STYLE))
     # Names are those of the page: no two figures may have the same.
     prefix = "f" + sha256((label + content).encode()).hexdigest()[:8]
     root = ROOT.format(*size, f'role="img" aria-label={quoteattr(label)}')
@@ -103,24 +100,24 @@ def inline_svg(draw: Draw, label: str, size: Size) -> str:
 
 def standalone_svg(draw: Draw, size: Size) -> str:
     """Draw a figure for a file of its own: light colours on an opaque ground, text as outlines."""
-    style = {**STYLE, "svg.fonttype": "path", "figure.facecolor": STAND_IN["paper"]}
+    style = {**STYLE, "svg.fonttype": "path", "figure.facecolor": LIGHT["paper"]}
     root = ROOT.format(*size, 'width="{:g}" height="{:g}"'.format(*size))
-    return root + _content(draw, size, style, LIGHT.__getitem__)
+    return root + _content(draw, size, style)
 
 
-def _content(draw: Draw, size: Size, style: dict[str, Any], colour_of: Callable[[str], str]) -> str:
-    """Give what a drawing holds, and the end of the element, in colours that its names stand for."""
+def _variable(colour: re.Match[str]) -> str:
+    if colour[0] not in VARIABLES:
+        raise InvalidArgument(f"a figure is drawn in {colour[0]}; take a colour of LIGHT")
+    return VARIABLES[colour[0]]
 
-    def colour(found: re.Match[str]) -> str:
-        if found[0] not in NAME_OF:
-            raise InvalidArgument(f"a figure is drawn in {found[0]}; take a colour of STAND_IN")
-        return colour_of(NAME_OF[found[0]])
 
+def _content(draw: Draw, size: Size, style: dict[str, Any]) -> str:
+    """Give what a drawing holds, and the end of the element."""
     text = _drawn(draw, size, style)
     text = text[text.index(">", text.index("<svg")) + 1 :]
     for pattern, replacement in CLEANED:
         text = pattern.sub(replacement, text)
-    return COLOUR.sub(colour, text)
+    return text
 
 
 def _drawn(draw: Draw, size: Size, style: dict[str, Any]) -> str:
@@ -132,3 +129,79 @@ def _drawn(draw: Draw, size: Size, style: dict[str, Any]) -> str:
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", metadata=NO_METADATA)
     return buffer.getvalue()
+
+
+PANEL = Size(300, 232)
+# Pixels around the axes of a panel, the same in all: those of neighbours line up.
+LEFT, RIGHT, TOP, BOTTOM = 60, 10, 8, 40
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a method is drawn."""
+
+    label: str
+    colour: str
+    dashes: tuple[float, ...]
+
+    @property
+    def style(self) -> Any:
+        """The line style for matplotlib."""
+        return (0, self.dashes) if self.dashes else "solid"
+
+    @property
+    def ink(self) -> str:
+        """The colour to draw in."""
+        return LIGHT[self.colour]
+
+
+LOOKS = {
+    "lil'UCB": Look("adapted lil'UCB", "series-1", (1.2, 1.8)),
+    "Racing-EBS": Look("Racing-EBS", "series-2", (5.0, 2.0)),
+    "Racing-Normal": Look("Racing-Normal", "series-3", ()),
+    "Betting": Look("Betting (ours)", "series-4", (7.0, 1.8, 1.2, 1.8)),
+}
+MARKERS = {"normal": "x", "uniform": "o", "lognormal": "s"}
+
+
+def look_of(method: str) -> Look:
+    """Give the look of a method; one with another variance looks the same."""
+    return LOOKS[method.partition(",")[0]]
+
+
+def method_keys(methods: Sequence[str]) -> list[Key]:
+    """Give the entries of a legend for methods."""
+    looks = [look_of(method) for method in methods]
+    return [Key(look.label, look.colour, look.dashes) for look in looks]
+
+
+def shape_keys() -> list[Key]:
+    """Give the entries of a legend for the shapes of rewards."""
+    return [Key(shape, marker=marker) for shape, marker in MARKERS.items()]
+
+
+def panel_axes(figure: Any, xlabel: str, ylabel: str) -> Any:
+    """Give axes with the margins of all panels."""
+    width, height = 72 * figure.get_figwidth(), 72 * figure.get_figheight()
+    across, up = width - LEFT - RIGHT, height - TOP - BOTTOM
+    axes = figure.add_axes((LEFT / width, BOTTOM / height, across / width, up / height))
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
+    # Labels have one place, whatever the numbers beside them are.
+    axes.yaxis.set_label_coords(-(LEFT - 14) / across, 0.5)
+    axes.xaxis.set_label_coords(0.5, -(BOTTOM - 17) / up)
+    return axes
+
+
+def log_axis(axis: Any, label: Callable[[float], str]) -> None:
+    """Make an axis logarithmic, its powers of ten labelled by `label`."""
+    ticker = optional("matplotlib.ticker", "cli")
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axis.set_major_locator(ticker.LogLocator(numticks=12))
+    axis.set_minor_locator(ticker.NullLocator())
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: label(value)))
+
+
+def say(axes: Any, text: str) -> None:
+    """Write into the middle of empty axes."""
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=LIGHT["quiet"])
