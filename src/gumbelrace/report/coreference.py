@@ -1,18 +1,26 @@
 """The page of author coreference: the clusters, what was evaluated, and the paper's two panels."""
 
 from collections.abc import Mapping, Sequence
-from datetime import date
 from functools import partial
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
 from gumbelrace.applications.coreference import Checked, Point, Resolved, Task
 from gumbelrace.models.coreference.mentions import MISSING
-from gumbelrace.report.figures import PANEL, Look, inline_svg, log_axis, panel_axes
+from gumbelrace.report.figures import Look, log_axis, panel, panel_axes
 from gumbelrace.report.numbers import count, interval, percent, power_of_ten, rate
-from gumbelrace.report.page import Block, Column, Files, Key, Page, Panel, Panels, Section, Table, Text
+from gumbelrace.report.page import (
+    Block,
+    Files,
+    Page,
+    Panels,
+    Section,
+    Table,
+    Text,
+    table_of,
+    version_and_day,
+)
 
 TITLE = "Who is who: author coreference"
 LEAD = (
@@ -70,7 +78,7 @@ def task_facts(task: Task) -> dict[str, str]:
         "Runs": str(task.runs),
         "δ of a choice": f"{task.search.delta:g}",
         "Seed": str(task.seed),
-        "gumbelrace": f"{version('gumbelrace')}, {date.today().isoformat()}",
+        **version_and_day(),
     }
 
 
@@ -131,11 +139,7 @@ def mean(points: Sequence[Point], field: str) -> float:
 
 def samplers_table(resolved: Resolved) -> Table:
     """Lay out what each sampler reached and took."""
-    rows = [sampler_row(resolved, name) for name in resolved.task.samplers]
-    return Table(
-        [Column(title, is_number=title != "sampler") for title in rows[0]],
-        [[*row.values()] for row in rows],
-    )
+    return table_of([sampler_row(resolved, name) for name in resolved.task.samplers], words=("sampler",))
 
 
 def sampler_row(resolved: Resolved, name: str) -> dict[str, str]:
@@ -167,14 +171,8 @@ def panels(resolved: Resolved) -> Panels:
         ("(c) evaluations of a sweep", draw_shares, "Share of an exact sweep's evaluations."),
         ("(d) sizes of clusters", draw_sizes, "Number of clusters of each size."),
     ]
-    legend = [
-        Key(LOOKS[name].label, LOOKS[name].colour, LOOKS[name].dashes) for name in resolved.task.samplers
-    ]
-    figures = [
-        Panel(title, inline_svg(partial(draw, resolved=resolved), label, PANEL))
-        for title, draw, label in drawn
-    ]
-    return Panels(figures, 2, CAPTION, legend)
+    figures = [panel(title, partial(draw, resolved=resolved), label) for title, draw, label in drawn]
+    return Panels(figures, 2, CAPTION, [LOOKS[name].key for name in resolved.task.samplers])
 
 
 def runs(resolved: Resolved) -> list[tuple[Look, list[Point]]]:
@@ -192,7 +190,7 @@ def draw_by_evaluations(figure: Any, resolved: Resolved) -> None:
     axes = panel_axes(figure, "factors evaluated", "B³ F1")
     log_axis(axes.xaxis, power_of_ten)
     for look, points in runs(resolved):
-        line(axes, look, [evaluated(p) for p in points], [p.f1 for p in points])
+        look.line(axes, [evaluated(p) for p in points], [p.f1 for p in points])
 
 
 def evaluated(point: Point) -> int:
@@ -204,14 +202,14 @@ def draw_by_sweeps(figure: Any, resolved: Resolved) -> None:
     """Draw the paper's second panel."""
     axes = panel_axes(figure, "sweep", "B³ F1")
     for look, points in runs(resolved):
-        line(axes, look, [p.sweep for p in points], [p.f1 for p in points])
+        look.line(axes, [p.sweep for p in points], [p.f1 for p in points])
 
 
 def draw_shares(figure: Any, resolved: Resolved) -> None:
     """Draw what each sweep evaluates, next to an exact one."""
     axes = panel_axes(figure, "sweep", "of an exact sweep")
     for look, points in runs(resolved):
-        line(axes, look, [p.sweep for p in points], [p.share for p in points])
+        look.line(axes, [p.sweep for p in points], [p.share for p in points])
     axes.set_ylim(0.0, None)
 
 
@@ -223,8 +221,3 @@ def draw_sizes(figure: Any, resolved: Resolved) -> None:
     for name, clusters in resolved.clusters.items():
         sizes, number = np.unique(np.bincount(clusters[clusters >= 0]), return_counts=True)
         axes.plot(sizes, number, ".", color=LOOKS[name].ink, markersize=3.5)
-
-
-def line(axes: Any, look: Look, x: Sequence[float], y: Sequence[float | None]) -> None:
-    """Draw a run."""
-    axes.plot(x, y, color=look.ink, linestyle=look.style, linewidth=1.0)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
 from gumbelrace.errors import InvalidArgument, optional
-from gumbelrace.report.page import LIGHT, Key
+from gumbelrace.report.page import LIGHT, Key, Panel
 
 Draw = Callable[[Any], None]  # takes a matplotlib Figure
 
@@ -26,10 +26,14 @@ class Size(NamedTuple):
     height: float
 
 
+PANEL = Size(300, 232)
+# Pixels around the axes of a panel, the same in all: those of neighbours line up.
+LEFT, RIGHT, TOP, BOTTOM = 60, 10, 8, 40
 VARIABLES = {colour: f"var(--{name})" for name, colour in LIGHT.items()}
 STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "gumbelrace",
+    "font.sans-serif": ["DejaVu Sans"],  # to measure by; the page has its own
     "font.size": 11.5,
     "axes.labelsize": 11.5,
     "xtick.labelsize": 11,
@@ -131,18 +135,14 @@ def _drawn(draw: Draw, size: Size, style: dict[str, Any]) -> str:
     return buffer.getvalue()
 
 
-PANEL = Size(300, 232)
-# Pixels around the axes of a panel, the same in all: those of neighbours line up.
-LEFT, RIGHT, TOP, BOTTOM = 60, 10, 8, 40
-
-
 @dataclass(frozen=True)
 class Look:
-    """How a method is drawn."""
+    """How a method or a sampler is drawn."""
 
     label: str
     colour: str
     dashes: tuple[float, ...]
+    marker: str = ""
 
     @property
     def style(self) -> Any:
@@ -153,6 +153,14 @@ class Look:
     def ink(self) -> str:
         """The colour to draw in."""
         return LIGHT[self.colour]
+
+    @property
+    def key(self) -> Key:
+        """The entry of a legend."""
+        return Key(self.label, self.colour, self.dashes, self.marker)
+
+    def line(self, axes: Any, x: Sequence[float], y: Sequence[float | None]) -> None:
+        axes.plot(x, y, color=self.ink, linestyle=self.style, linewidth=1.0)
 
 
 LOOKS = {
@@ -171,13 +179,17 @@ def look_of(method: str) -> Look:
 
 def method_keys(methods: Sequence[str]) -> list[Key]:
     """Give the entries of a legend for methods."""
-    looks = [look_of(method) for method in methods]
-    return [Key(look.label, look.colour, look.dashes) for look in looks]
+    return [look_of(method).key for method in methods]
 
 
 def shape_keys() -> list[Key]:
     """Give the entries of a legend for the shapes of rewards."""
     return [Key(shape, marker=marker) for shape, marker in MARKERS.items()]
+
+
+def panel(title: str, draw: Draw, label: str) -> Panel:
+    """Draw a panel of the usual size."""
+    return Panel(title, inline_svg(draw, label, PANEL))
 
 
 def panel_axes(figure: Any, xlabel: str, ylabel: str) -> Any:

@@ -2,8 +2,10 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -84,6 +86,12 @@ class Table:
     stacks: bool = False
 
 
+def table_of(rows: Sequence[Mapping[str, str]], words: Collection[str] = ()) -> Table:
+    """Lay out rows of cells by the titles of their columns; the columns of `words` hold no numbers."""
+    columns = [Column(title, is_number=title not in words) for title in rows[0]]
+    return Table(columns, [[*row.values()] for row in rows])
+
+
 @dataclass(frozen=True)
 class Key:
     """An entry of a legend: a line, a marker, or both."""
@@ -162,6 +170,11 @@ def render(page: Page) -> str:
     template = _environment().get_template("page.html")
     result: str = template.render(page=page, schemes={"light": LIGHT, "dark": DARK})
     return result
+
+
+def version_and_day() -> dict[str, str]:
+    """Give the fact which version of the library made a page, and when."""
+    return {"gumbelrace": f"{version('gumbelrace')}, {date.today().isoformat()}"}
 
 
 def write_page(path: str | os.PathLike[str], page: Page) -> None:
