@@ -58,7 +58,6 @@ def shifts(kernel: Kernel[Any], states: Any, checks: Sequence[Checked[Any]], thi
 
 
 def entries(kernel: Kernel[Any], states: Any, checks: Sequence[Checked[Any]]) -> Iterator[Watched]:
-    """Give the entries of the state that are watched."""
     ends = [
         [dict(named_leaves(kernel.watched(s))) for s in side]
         for side in zip(*((c.raced, c.exact) for c in checks), strict=True)

@@ -134,7 +134,6 @@ class ChainFiles:
         self._next = time.monotonic() + SHORTEST
 
     def due(self) -> bool:
-        """Whether it is time to save."""
         return time.monotonic() >= self._next
 
     def save(self, chain: Chain) -> None:

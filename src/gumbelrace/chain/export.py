@@ -20,7 +20,6 @@ def tree(
     dims: Mapping[str, Sequence[str]] | None,
     coords: Mapping[str, Sequence[Any]] | None,
 ) -> Any:
-    """Give the DataTree of a trace."""
     presence = kernel.presence(states)
     fields = {name: _masked(values, presence.get(name)) for name, values in named_leaves(states)}
     tuning = {name for name in fields if name.split(".")[0] in kernel.tuning}

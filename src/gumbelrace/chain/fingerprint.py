@@ -159,7 +159,6 @@ def _code_text(constant: Any) -> str:
 
 
 def nested_code(code: types.CodeType) -> Iterator[types.CodeType]:
-    """Yield code, and that of the functions within it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

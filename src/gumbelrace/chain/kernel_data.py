@@ -98,7 +98,6 @@ class Search:
         self._search(kernel, "", 0)
 
     def warn(self) -> None:
-        """Warn of what cannot be compared."""
         if self.unseen:
             name, what = next(iter(self.unseen.items()))
             others = f" and {len(self.unseen) - 1} more" if len(self.unseen) > 1 else ""
@@ -172,7 +171,6 @@ def _joined(name: str, part: str) -> str:
 
 
 def _named_parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what an object is made of, by name."""
     if _lists_its_data(value):
         yield from value.owned.items()
     elif isinstance(value, Mapping):
@@ -255,7 +253,6 @@ def _global_variables(function: types.FunctionType) -> Iterator[tuple[str, Any]]
 
 
 def _is_frame(value: Any) -> bool:
-    """Whether a value is a table or a series of pandas."""
     return package_of(type(value)) == "pandas" and hasattr(value, "iloc")
 
 

@@ -67,7 +67,6 @@ class Layout:
         return values
 
     def build(self, values: Sequence[Any]) -> Any:
-        """Put a state together from its leaves."""
         return _build(self.example, iter(values))
 
     def columns(self, *lengths: int) -> list[NDArray[Any]]:
@@ -86,7 +85,6 @@ def named_leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def flat(state: Any) -> list[Any]:
-    """Give the leaves of a state."""
     values: list[Any] = []
     for value in state:
         if isinstance(value, tuple):

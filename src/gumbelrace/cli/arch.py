@@ -9,7 +9,7 @@ import typer
 from gumbelrace.applications.arch import ORDERS
 from gumbelrace.applications.arch_chains import Plan
 from gumbelrace.applications.arch_result import check_packages, choose_order, write_result
-from gumbelrace.cli.options import Folder, Seed, grouped
+from gumbelrace.cli.options import Folder, Seed, grouped, no_default
 from gumbelrace.cli.returns import AtNight, Price, Segment, Time, described, returns_of, simulated_returns
 from gumbelrace.cli.terminal import paragraphs, waiting
 from gumbelrace.errors import InvalidArgument
@@ -34,14 +34,7 @@ class ArchOptions:
     ] = None
     out: Folder = Path("arch")
     simulated: Annotated[
-        int | None,
-        typer.Option(
-            "--simulate",
-            min=100,
-            metavar="N",
-            help="Use N simulated returns of order 10.",
-            show_default=False,
-        ),
+        int | None, no_default("N", "Use N simulated returns of order 10.", "--simulate", least=100)
     ] = None
     price: Price = "close"
     time: Time = "datetime"
@@ -100,7 +93,6 @@ def read_or_simulate(options: ArchOptions) -> Returns:
 
 
 def numbers(orders: str) -> list[int]:
-    """Take numbers apart that have commas in between."""
     try:
         return sorted({int(word) for word in orders.split(",")})
     except ValueError as error:

@@ -10,7 +10,18 @@ from typer.core import TyperGroup
 
 from gumbelrace.applications.coreference import Task, resolve, simulated_mentions, write_resolved
 from gumbelrace.applications.coreference_search import SAMPLERS, Search, fitted, picked
-from gumbelrace.cli.options import Complete, Delta, Fields, Folder, Jobs, Seed, fields, grouped, processors
+from gumbelrace.cli.options import (
+    Complete,
+    Delta,
+    Fields,
+    Folder,
+    Jobs,
+    Seed,
+    fields,
+    grouped,
+    no_default,
+    processors,
+)
 from gumbelrace.cli.terminal import counting, paragraphs, waiting
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.base import checked_delta
@@ -56,19 +67,15 @@ class ResolveOptions:
     ] = None
     out: Folder = Path("coreference")
     simulated: Annotated[
-        int | None,
-        typer.Option(
-            "--simulate", min=10, metavar="N", help="Use N simulated mentions.", show_default=False
-        ),
+        int | None, no_default("N", "Use N simulated mentions.", "--simulate", least=10)
     ] = None
     column: Fields = None
     weights: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Weights of the pairwise factor, as `fit` writes them; default: those of the library (for "
+        no_default(
+            "FILE",
+            "Weights of the pairwise factor, as `fit` writes them; default: those of the library (for "
             "simulated mentions: fitted to others).",
-            show_default=False,
         ),
     ] = None
     sampler: Annotated[str, typer.Option(metavar="NAME", help=f"{AUTO}, {', '.join(SAMPLERS)}.")] = AUTO
@@ -174,20 +181,16 @@ def fit_file(
     with waiting("fitting"):
         factor, score = fitted(blocks(found), np.random.default_rng(seed), complete, processors())
     factor.save(weights)
-    print(
-        paragraphs(
-            [
-                ("fitted to", f"{np.sum(found.label != MISSING):,} labelled mentions"),
-                ("F1", f"{score.f1:.4f} on the mentions it was fitted to (B³)"),
-                ("shaping", str(factor.shaping)),
-                ("weights", str(weights)),
-            ]
-        )
-    )
+    lines = {
+        "fitted to": f"{np.sum(found.label != MISSING):,} labelled mentions",
+        "F1": f"{score.f1:.4f} on the mentions it was fitted to (B³)",
+        "shaping": str(factor.shaping),
+        "weights": str(weights),
+    }
+    print(paragraphs(lines.items()))
 
 
 def check_sampler(sampler: str) -> None:
-    """Check that there is such a sampler."""
     if sampler not in (AUTO, *SAMPLERS):
         raise InvalidArgument(f"--sampler is {sampler!r}; give {AUTO}, {', '.join(SAMPLERS)}")
 

@@ -12,6 +12,12 @@ import typer
 
 from gumbelrace.errors import InvalidArgument
 
+
+def no_default(metavar: str, help: str, *names: str, least: float | None = None) -> Any:
+    """Give an option that need not be given, and whose help shows no default."""
+    return typer.Option(*names, metavar=metavar, help=help, min=least, show_default=False)
+
+
 Delta = Annotated[
     float, typer.Option(metavar="DELTA", help="How likely an error may be: more than 0, less than 1.")
 ]
@@ -19,23 +25,11 @@ Seed = Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives
 Folder = Annotated[
     Path, typer.Option(metavar="FOLDER", help="Write the page and the data here; made if missing.")
 ]
-Jobs = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="N", help="Threads; default: as many as processors.", show_default=False),
-]
-
-Fields = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--column",
-        metavar="FIELD=NAME",
-        help="Read FIELD (author, coauthors, label, ...) from the column NAME; may be repeated.",
-        show_default=False,
-    ),
-]
+Jobs = Annotated[int | None, no_default("N", "Threads; default: as many as processors.", least=1)]
+COLUMN = "Read FIELD (author, coauthors, label, ...) from the column NAME; may be repeated."
+Fields = Annotated[list[str] | None, no_default("FIELD=NAME", COLUMN, "--column")]
 Complete = Annotated[
-    bool,
-    typer.Option("--complete", help="All mentions of the labelled persons have labels."),
+    bool, typer.Option("--complete", help="All mentions of the labelled persons have labels.")
 ]
 
 Options = TypeVar("Options")
@@ -60,7 +54,6 @@ def split_names(columns: str | None) -> list[str] | None:
 
 
 def processors() -> int:
-    """Count the processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -73,7 +73,6 @@ def synthetic(
 
 
 def draws_of(quick: bool, full: bool) -> int:
-    """Give the draws a point."""
     if quick and full:
         raise InvalidArgument("--quick and --full exclude each other; give one of them, or neither")
     return QUICK if quick else FULL if full else USUAL
@@ -113,7 +112,6 @@ def level_table(levels: Sequence[Level]) -> Table:
 
 
 def level_rows(delta: float, levels: Sequence[Level]) -> Iterator[list[str]]:
-    """Give the lines of one δ."""
     yield [f"{delta:g}", "printed", *(f"{level.printed:.5f}" for level in levels)]
     yield ["", "two-sided", *(f"{level.two_sided:.5f}" for level in levels)]
     yield ["", "one-sided", *(f"{level.one_sided:.5f}" for level in levels)]

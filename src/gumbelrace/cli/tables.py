@@ -11,7 +11,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from gumbelrace.cli.options import Delta, Seed, grouped, split_names
+from gumbelrace.cli.options import Delta, Seed, grouped, no_default, split_names
 from gumbelrace.cli.terminal import paragraphs, progress, waiting
 from gumbelrace.errors import InvalidFile, NoPossibleArm
 from gumbelrace.methods.base import Method, Promise, checked_delta
@@ -50,32 +50,24 @@ class TableOptions:
     seed: Seed = 0
     columns: Annotated[
         str | None,
-        typer.Option(
-            metavar="A,B,...",
-            help="Use these columns only, by name, or by number in a .npy file.",
-            show_default=False,
-        ),
+        no_default("A,B,...", "Use these columns only, by name, or by number in a .npy file."),
     ] = None
     limits: Annotated[
         tuple[float, float] | None,
-        typer.Option(
-            "--range",
-            metavar="LOW HIGH",
-            help="Every number lies between these: makes the answer a proved one.",
-            show_default=False,
+        no_default(
+            "LOW HIGH", "Every number lies between these: makes the answer a proved one.", "--range"
         ),
     ] = None
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False
 
     def open(self, lowest: bool = False) -> AbstractContextManager[Scores]:
-        """Open the table."""
         checked_delta(self.delta)
         return open_scores(self.file, split_names(self.columns), self.limits, lowest, progress)
 
 
 @dataclass(frozen=True)
 class BestOptions(TableOptions):
-    """What `best` takes."""
+    """What `best` takes besides."""
 
     lowest: Annotated[bool, typer.Option("--minimum", help="Find the lowest mean instead.")] = False
     shuffled: Annotated[
@@ -86,22 +78,15 @@ class BestOptions(TableOptions):
 
 @dataclass(frozen=True)
 class SampleOptions(TableOptions):
-    """What `sample` takes."""
+    """What `sample` takes besides."""
 
     draws: Annotated[int, typer.Option(min=1, metavar="N", help="Number of draws.")] = 1000
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the draws, and what each has read, to this .csv, .parquet or .npy file.",
-            show_default=False,
-        ),
+        no_default("FILE", "Write the draws, and what each has read, to this .csv, .parquet or .npy file."),
     ] = None
     log_prior: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Table of one row, which is added to the sums.", show_default=False
-        ),
+        Path | None, no_default("FILE", "Table of one row, which is added to the sums.")
     ] = None
 
 
@@ -240,7 +225,6 @@ def draw_exactly(population: Chunks, prior: Floats, draws: int, rng: np.random.G
 
 
 def report(population: Chunks, promise: Promise) -> dict[str, Any]:
-    """Give what both commands tell programs."""
     scores = population.scores
     return {
         "columns": len(scores.names),
@@ -268,7 +252,6 @@ def best_report(population: Chunks, arm: int, method: Method) -> dict[str, Any]:
 
 
 def sample_report(population: Chunks, drawn: Drawn, method: Method, out: Path | None) -> dict[str, Any]:
-    """Give what was drawn, for programs."""
     scores, draws = population.scores, len(drawn.arms)
     counts = np.bincount(drawn.arms, minlength=len(scores.names)).tolist()
     return {
@@ -289,7 +272,6 @@ def ground(result: dict[str, Any], population: Chunks) -> str:
 
 
 def best_text(result: dict[str, Any], population: Chunks, file: Path) -> str:
-    """Give what was found, for people."""
     error = "none: every number was read"
     if result["delta"] > 0.0:
         error = f"at most {result['delta']:g} likely, {ground(result, population)}"
@@ -304,7 +286,6 @@ def best_text(result: dict[str, Any], population: Chunks, file: Path) -> str:
 
 
 def sample_text(result: dict[str, Any], population: Chunks) -> str:
-    """Give what was drawn, for people."""
     law = f"within {result['total_variation']:g} of the exact one in total variation, "
     law += ground(result, population)
     read = f"{percent(result['fraction'])} of the numbers a draw, {result['numbers_read']:,} in all"
@@ -315,7 +296,6 @@ def sample_text(result: dict[str, Any], population: Chunks) -> str:
 
 
 def shares(counts: dict[str, int], draws: int) -> str:
-    """Lay out the columns drawn most often."""
     most = sorted(counts.items(), key=lambda item: -item[1])
     width = max(len("column"), *(len(name) for name, _ in most[:SHOWN]))
     rows = [f"{name:<{width}}  {count:>9,}  {count / draws:>7.2%}" for name, count in most[:SHOWN]]

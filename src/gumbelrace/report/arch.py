@@ -57,19 +57,7 @@ FARTHEST = 6.0
 def arch_page(
     result: ArchResult, returns: Sequence[float], facts: Mapping[str, str], files: Mapping[str, str]
 ) -> Page:
-    """Give the page of a result.
-
-    Parameters
-    ----------
-    result : ArchResult
-        What was found.
-    returns : sequence of float
-        Standardised returns.
-    facts : mapping
-        What was run, in words: label -> value.
-    files : mapping
-        Files beside the page: name -> contents.
-    """
+    """Give the page of a result, with facts (label -> value) and files beside it (name -> contents)."""
     sections = [*arch_sections(result, returns, what_it_took(result)), Section("The data", [Files(files)])]
     return Page(TITLE, LEAD, facts, sections)
 
@@ -89,7 +77,6 @@ def arch_sections(result: ArchResult, returns: Sequence[float], took: str) -> li
 
 
 def plan_facts(plan: Plan) -> dict[str, str]:
-    """Say how it was run."""
     return {
         "Chains": f"{plan.chains} of {plan.steps:,} steps",
         "δ of a decision": f"{plan.delta:g}",
@@ -112,7 +99,6 @@ def summary(result: ArchResult) -> list[tuple[str, str]]:
 
 
 def answer(result: ArchResult) -> str:
-    """Say which order it is."""
     best = result.orders[result.best]
     probability = math.exp(best.log_probability)
     text = (
@@ -124,17 +110,14 @@ def answer(result: ArchResult) -> str:
 
 
 def lowest_bic(result: ArchResult) -> int:
-    """Give the order that the BIC prefers."""
     return int(min(result.orders, key=lambda one: one.bic).order)
 
 
 def orders_table(result: ArchResult) -> Table:
-    """Lay out the orders."""
     return table_of([order_row(one) for one in result.orders])
 
 
 def order_row(one: Any) -> dict[str, str]:
-    """Give the cells of an order, by the titles of their columns."""
     row = {
         "order q": str(one.order),
         "p(q | r)": f"{math.exp(one.log_probability):.3g}",
@@ -151,7 +134,6 @@ def order_row(one: Any) -> dict[str, str]:
 
 
 def estimate(value: float, error: float) -> str:
-    """Write a number with its standard error."""
     return f"{plain(value)} ± {error:.2f}" if math.isfinite(value) else "not visited"
 
 
@@ -172,7 +154,6 @@ def what_it_took(result: ArchResult) -> str:
 
 
 def cost_table(samplers: Sequence[Sampled]) -> Table:
-    """Lay out what each sampler took."""
     return table_of([cost_row(sampler.cost) for sampler in samplers], words=("sampler",))
 
 
@@ -190,7 +171,6 @@ def cost_row(cost: Cost) -> dict[str, str]:
 
 
 def parameters_table(result: ArchResult) -> Table:
-    """Lay out the parameters of the most probable model."""
     columns = [Column("parameter", is_number=False), *map(Column, ("mean", "deviation", "2.5%", "97.5%"))]
     return Table(columns, [[p.name, *(f"{x:.4f}" for x in p[1:])] for p in result.parameters])
 
@@ -202,20 +182,10 @@ def four_panels(
     correlations: Sequence[Correlation],
     caption: str,
 ) -> Panels:
-    """Draw the panels.
+    """Draw the paper's panels, for the samplers of any setting.
 
-    Parameters
-    ----------
-    returns : sequence of float
-        Standardised returns.
-    estimates : (tracks, final)
-        Estimates of log p(q | r) over time, and for each order the value that they are compared with.
-    samplers : sequence of Sampled
-        Chains with fixed weights: raced, and perhaps exact.
-    correlations : sequence of Correlation
-        Autocorrelations of q.
-    caption : str
-        What is shown.
+    `estimates` are those of log p(q | r) over time, and for each order the value that they are compared
+    with; `samplers` are chains with fixed weights: raced, and perhaps exact.
     """
     panels = [
         panel("(a) returns", partial(draw_returns, returns=returns), "Standardised returns."),
@@ -248,7 +218,6 @@ def draw_returns(figure: Any, returns: Sequence[float]) -> None:
 
 
 def draw_tracks(figure: Any, tracks: Sequence[Track], final: Mapping[int, float]) -> None:
-    """Draw estimates against evaluations."""
     axes = panel_axes(figure, "likelihoods evaluated", "log p(q | r), difference")
     log_axis(axes.xaxis, power_of_ten)
     axes.axhline(0.0, color=LIGHT["grid"], linewidth=0.8)
@@ -283,7 +252,6 @@ def draw_runs(figure: Any, samplers: Sequence[Sampled]) -> None:
 
 
 def draw_correlations(figure: Any, correlations: Sequence[Correlation]) -> None:
-    """Draw autocorrelations."""
     axes = panel_axes(figure, "lag", "correlation")
     axes.axhline(0.0, color=LIGHT["grid"], linewidth=0.8)
     for name in (RACED, EXACT):

@@ -52,23 +52,12 @@ CAPTION = (
 
 
 def coreference_page(resolved: Resolved, facts: Mapping[str, str], files: Mapping[str, str]) -> Page:
-    """Give the page.
-
-    Parameters
-    ----------
-    resolved : Resolved
-        What was found.
-    facts : mapping
-        What was run, in words: label -> value.
-    files : mapping
-        Files beside the page: name -> contents.
-    """
+    """Give the page of a result, with facts (label -> value) and files beside it (name -> contents)."""
     sections = [*coreference_sections(resolved), Section("The data", [Files(files)])]
     return Page(TITLE, LEAD, facts, sections)
 
 
 def task_facts(task: Task) -> dict[str, str]:
-    """Say what was run."""
     sizes = [len(rows) for rows in task.rows]
     return {
         "Mentions": f"{sum(sizes):,} in {len(sizes):,} blocks, the largest of {max(sizes):,}",
@@ -96,7 +85,6 @@ def summary(resolved: Resolved) -> list[tuple[str, str]]:
 
 
 def coreference_sections(resolved: Resolved) -> list[Section]:
-    """Give the sections on what was found."""
     blocks: list[Block] = [Text(answer(resolved)), samplers_table(resolved)]
     if has_labels(resolved):
         blocks.append(Text(COMPLETE if resolved.task.complete else CONVENTION))
@@ -112,7 +100,6 @@ def has_labels(resolved: Resolved) -> bool:
 
 
 def answer(resolved: Resolved) -> str:
-    """Say what was found by the first sampler."""
     name = resolved.task.samplers[0]
     last = resolved.last(name)
     clusters, mentions = count(last[0].clusters), count(sum(map(len, resolved.task.rows)))
@@ -125,7 +112,6 @@ def answer(resolved: Resolved) -> str:
 
 
 def audit_sentence(audit: Checked) -> str:
-    """Say how many choices were wrong."""
     return (
         f"Of {count(audit.choices)} choices of {LOOKS[audit.sampler].label!r} made again exactly, "
         f"{count(audit.errors)} were wrong (95% interval {interval(audit.interval)})."
@@ -133,17 +119,14 @@ def audit_sentence(audit: Checked) -> str:
 
 
 def mean(points: Sequence[Point], field: str) -> float:
-    """Average over runs."""
     return float(np.mean([getattr(point, field) for point in points]))
 
 
 def samplers_table(resolved: Resolved) -> Table:
-    """Lay out what each sampler reached and took."""
     return table_of([sampler_row(resolved, name) for name in resolved.task.samplers], words=("sampler",))
 
 
 def sampler_row(resolved: Resolved, name: str) -> dict[str, str]:
-    """Give the cells of a sampler, by the titles of their columns."""
     last = resolved.last(name)
     row = {"sampler": LOOKS[name].label, "clusters": count(mean(last, "clusters"))}
     if has_labels(resolved):
@@ -160,7 +143,6 @@ def sampler_row(resolved: Resolved, name: str) -> dict[str, str]:
 
 
 def panels(resolved: Resolved) -> Panels:
-    """Draw the panels."""
     drawn: list[tuple[str, Any, str]] = []
     if has_labels(resolved):
         drawn = [
@@ -214,7 +196,6 @@ def draw_shares(figure: Any, resolved: Resolved) -> None:
 
 
 def draw_sizes(figure: Any, resolved: Resolved) -> None:
-    """Draw how many clusters have each size."""
     axes = panel_axes(figure, "mentions in a cluster", "clusters")
     log_axis(axes.xaxis, power_of_ten)
     log_axis(axes.yaxis, power_of_ten)

@@ -146,17 +146,14 @@ class Look:
 
     @property
     def style(self) -> Any:
-        """The line style for matplotlib."""
         return (0, self.dashes) if self.dashes else "solid"
 
     @property
     def ink(self) -> str:
-        """The colour to draw in."""
         return LIGHT[self.colour]
 
     @property
     def key(self) -> Key:
-        """The entry of a legend."""
         return Key(self.label, self.colour, self.dashes, self.marker)
 
     def line(self, axes: Any, x: Sequence[float], y: Sequence[float | None]) -> None:
@@ -178,12 +175,10 @@ def look_of(method: str) -> Look:
 
 
 def method_keys(methods: Sequence[str]) -> list[Key]:
-    """Give the entries of a legend for methods."""
     return [look_of(method).key for method in methods]
 
 
 def shape_keys() -> list[Key]:
-    """Give the entries of a legend for the shapes of rewards."""
     return [Key(shape, marker=marker) for shape, marker in MARKERS.items()]
 
 

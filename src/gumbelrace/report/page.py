@@ -141,7 +141,6 @@ class Section:
 
     @property
     def anchor(self) -> str:
-        """Name of the section in an address."""
         return re.sub(r"\W+", "-", self.title.lower()).strip("-")
 
 
@@ -178,15 +177,7 @@ def version_and_day() -> dict[str, str]:
 
 
 def write_page(path: str | os.PathLike[str], page: Page) -> None:
-    """Write a page; whoever reads `path` meanwhile finds the old page or the new one.
-
-    Parameters
-    ----------
-    path : path-like
-        The file to write; its folder must exist.
-    page : Page
-        What to write.
-    """
+    """Write a page; whoever reads `path` meanwhile finds the old page or the new one."""
     content = render(page).encode()
     write_atomically(Path(path), lambda file: file.write(content))
 

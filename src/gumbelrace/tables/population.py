@@ -143,7 +143,6 @@ def _chosen(wanted: Sequence[str] | None, names: Sequence[str], path: Path) -> S
 
 
 def npy_layout(file: Any, path: Path) -> "Layout":
-    """Read the head of a .npy file."""
     try:
         shape, by_column, dtype = NPY_HEADS[np.lib.format.read_magic(file)](file)
     except (ValueError, KeyError, EOFError) as error:
@@ -279,12 +278,10 @@ class Scores:
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
         return self.file.layout.rows
 
     @property
     def size(self) -> int:
-        """Number of scores in all."""
         return self.rows * len(self.names)
 
     def population(self, shuffled: bool = False) -> "Chunks":
@@ -296,7 +293,6 @@ class Scores:
 
 
 def chunk_length(rows: int, row_bytes: int) -> int:
-    """Give the number of rows in a chunk."""
     return max(1, min(CHUNK_BYTES // row_bytes, rows // FEWEST_CHUNKS), -(-rows // MOST_CHUNKS))
 
 

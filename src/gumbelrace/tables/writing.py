@@ -24,7 +24,6 @@ def make_folder(path: Path) -> Path:
 
 
 def check_output(path: Path) -> None:
-    """Check that a file can be written there."""
     if not path.parent.is_dir():
         raise InvalidFile(f"there is no folder {path.parent}; make it first, or write elsewhere")
     if path.is_dir():
@@ -34,7 +33,6 @@ def check_output(path: Path) -> None:
 
 
 def check_table_output(path: Path) -> None:
-    """Check that a table can be written there."""
     if path.suffix.lower() not in WRITERS:
         raise InvalidFile(f"{path} is of a kind that cannot be written; name a .csv, .parquet or .npy file")
     check_output(path)
