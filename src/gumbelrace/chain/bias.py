@@ -38,16 +38,8 @@ class Watched(NamedTuple):
 def shifts(kernel: Kernel[Any], states: Any, checks: Sequence[Checked[Any]], thin: int) -> list[Shift]:
     """Estimate the shifts of means and variances of real fields, and of probabilities of others' values.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        What made the steps.
-    states : state
-        The states of the chains, each field an array of shape (chains, draws, ...).
-    checks : sequence of Checked
-        Audited steps from some of them.
-    thin : int
-        Steps from one of the states to the next.
+    Each field of `states` is an array of shape (chains, draws, ...), `checks` are audited steps from some
+    of them, and `thin` steps lead from one of the states to the next.
     """
     found: list[Shift] = []
     can_err = any((check.promise or method_of(kernel).promise).delta > 0.0 for check in checks)
@@ -68,11 +60,8 @@ def entries(kernel: Kernel[Any], states: Any, checks: Sequence[Checked[Any]]) ->
         along = values.reshape(*values.shape[:2], -1)
         raced, exact = (np.array([end[name] for end in side]).reshape(len(side), -1) for side in ends)
         for k in np.unique(np.linspace(0, along.shape[2] - 1, MOST_ENTRIES).astype(int)).tolist():
-            label = (
-                name
-                if values.ndim == 2
-                else f"{name}[{', '.join(map(str, np.unravel_index(k, values.shape[2:])))}]"
-            )
+            place = ", ".join(map(str, np.unravel_index(k, values.shape[2:])))
+            label = name if values.ndim == 2 else f"{name}[{place}]"
             yield Watched(label, along[:, :, k], raced[:, k], exact[:, k])
 
 

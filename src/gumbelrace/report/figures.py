@@ -76,16 +76,9 @@ _settings = threading.Lock()
 
 
 def inline_svg(draw: Draw, label: str, size: Size) -> str:
-    """Draw a figure for a page.
+    """Draw a figure for a page, which may scale it; `label` tells those who do not see it what it shows.
 
-    Parameters
-    ----------
-    draw : callable
-        ``draw(figure)`` fills an empty matplotlib figure, in colours of `LIGHT`.
-    label : str
-        What the figure shows, for those who do not see it.
-    size : Size
-        Its size; the page may scale it.
+    ``draw(figure)`` fills an empty matplotlib figure, in colours of `LIGHT`.
 
     Examples
     --------

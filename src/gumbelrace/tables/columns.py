@@ -60,17 +60,7 @@ def ending(path: Path, *more: str) -> str:
 
 
 class ParquetFile:
-    """An open Parquet file.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-    names : list of str
-        Its columns.
-    total : int
-        How much there is to read: rows, or bytes of a CSV file.
-    """
+    """An open Parquet file: its `names` are those of all columns, `total` is the number of its rows."""
 
     def __init__(self, raw: Any, path: Path) -> None:
         parquet = optional("pyarrow.parquet", "cli")
@@ -97,7 +87,7 @@ class ParquetFile:
 
 
 class CsvFile:
-    """An open CSV file, with the attributes and methods of `ParquetFile`; every cell is a text."""
+    """An open CSV file, used as a `ParquetFile`: every cell is a text, and `total` is a number of bytes."""
 
     def __init__(self, raw: Any, path: Path) -> None:
         self._raw, self.path, self._refusal = raw, path, ""
@@ -210,20 +200,10 @@ def column_names(path: str | Path) -> list[str]:
 
 
 def read_columns(path: str | Path, names: Sequence[str]) -> list[Any]:
-    r"""Read some columns of a file that has one row or more.
+    r"""Read some columns, each as an array, of a .csv, .csv.gz or .parquet file with one row or more.
 
-    Parameters
-    ----------
-    path : str or Path
-        A file that ends in .csv, .csv.gz or .parquet; CSV is UTF-8 with commas and a header.
-    names : sequence of str
-        The columns.
-
-    Returns
-    -------
-    list of ndarray
-        For each name its cells: texts without spaces around them if the file is CSV, and what the file says
-        if it is Parquet, times as clocks show them in their zone. See `texts`.
+    Cells are texts without spaces around them if the file is CSV, and what the file says if it is Parquet,
+    times as clocks show them in their zone. See `texts`.
 
     Examples
     --------

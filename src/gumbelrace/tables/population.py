@@ -51,20 +51,10 @@ def open_scores(
     lowest: bool = False,
     progress: Progress = lambda doing, total: nullcontext(lambda done: None),
 ) -> Iterator["Scores"]:
-    """Open a table: .npy as it lies, .csv and .parquet by way of a temporary file.
+    """Open a table with a column for each candidate: .npy as it lies, others by way of a temporary file.
 
-    Parameters
-    ----------
-    path : Path
-        The table, with a column for each candidate.
-    columns : sequence of str, optional
-        Which columns, by name, or by number if it is a .npy file. Default: all.
-    limits : (low, high), optional
-        Numbers beyond these are refused; they let an answer be proved.
-    lowest : bool
-        Whether the lowest sum is the best, not the highest.
-    progress : callable, optional
-        Shows how much of a table has been copied.
+    Columns are chosen by name, or by number if it is a .npy file. Numbers beyond the limits, which let an
+    answer be proved, are refused. `lowest` says that the lowest sum is the best, not the highest.
     """
     permitted = allowed(limits, lowest)
     npy = ending(path, ".npy") == ".npy"
@@ -190,17 +180,7 @@ class Layout(NamedTuple):
 
 
 class RowFile:
-    """A table of numbers in a file.
-
-    Parameters
-    ----------
-    file : raw binary file
-        Open for reading, and unbuffered.
-    layout : Layout
-        Where the numbers lie.
-    name : str
-        What to call the file in a message.
-    """
+    """A table of numbers in a file, open for reading and unbuffered; `name` stands for it in messages."""
 
     def __init__(self, file: Any, layout: Layout, name: str) -> None:
         self.layout, self._file, self._name = layout, file, name
@@ -250,31 +230,15 @@ def stretches(index: Indices) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Scores:
-    """Columns of a table in a file.
-
-    Attributes
-    ----------
-    file : RowFile
-        The table.
-    columns : ndarray of int64
-        The columns of the file that are meant, and `names`, what they are called.
-    allowed : Allowed
-        The numbers that may be met.
-    bounds : (low, high), optional
-        Least and largest number of each column, if known.
-    checked : bool
-        Whether every number has been read once, and is allowed.
-    lowest : bool
-        Whether the lowest sum is the best, not the highest.
-    """
+    """Columns of a table in a file."""
 
     file: RowFile
-    columns: Indices
-    names: tuple[str, ...] | tuple[int, ...]
-    allowed: Allowed
-    bounds: Range | None
-    checked: bool = False
-    lowest: bool = False
+    columns: Indices  # those of the file that are meant
+    names: tuple[str, ...] | tuple[int, ...]  # what they are called
+    allowed: Allowed  # the numbers that may be met
+    bounds: Range | None  # least and largest number of each column, if known
+    checked: bool = False  # whether every number has been read once, and is allowed
+    lowest: bool = False  # whether the lowest sum is the best, not the highest
 
     @property
     def rows(self) -> int:
@@ -297,18 +261,9 @@ def chunk_length(rows: int, row_bytes: int) -> int:
 
 
 class Chunks(Factors):
-    """A population whose rewards are sums over chunks of rows of a file.
+    """A population whose rewards are sums over chunks of `length` rows of a file.
 
-    Attributes
-    ----------
-    length : int
-        Rows of a chunk.
-    remainder : ndarray of shape (D,)
-        Sums over the last rows, too few for a chunk: an offset of the race.
-    rows_read, scores_read : int
-        What was read so far.
-    added_up : bool
-        Whether `totals` was asked for.
+    The last rows, too few for a chunk, are the `remainder`: sums that are an offset of the race.
     """
 
     # So much less costs a chunk when all are read in order: 3 times from memory, 10 and more from a disk.
@@ -317,7 +272,7 @@ class Chunks(Factors):
     def __init__(self, scores: Scores, length: int, order: Rows) -> None:
         self.scores, self.length = scores, length
         self.rows_read = self.scores_read = 0
-        self.added_up = False
+        self.added_up = False  # whether `totals` was asked for
         super().__init__(self._sums, order, len(scores.names), self._bounds())
         self.remainder = self._remainder()
 
