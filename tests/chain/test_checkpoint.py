@@ -259,7 +259,7 @@ DAMAGE = {
     "run.json cut": ("run.json", lambda data: data[:-3]),
     "run.json of others": ("run.json", lambda data: b'{"name": "theirs"}'),
     "run.json a list": ("run.json", lambda data: b"[1, 2]"),
-    "run.json later version": ("run.json", lambda data: data.replace(b'"version": 3', b'"version": 4')),
+    "run.json later version": ("run.json", lambda data: data.replace(b'"version": 4', b'"version": 5')),
     "place empty": ("chain-1.npz", lambda data: b""),
     "place cut": ("chain-1.npz", lambda data: data[:-40]),
     "draws cut": ("chain-0.draws", lambda data: data[:-1]),

@@ -60,8 +60,8 @@ def entries(kernel: Kernel[Any], states: Any, checks: Sequence[Checked[Any]]) ->
         along = values.reshape(*values.shape[:2], -1)
         raced, exact = (np.array([end[name] for end in side]).reshape(len(side), -1) for side in ends)
         for k in np.unique(np.linspace(0, along.shape[2] - 1, MOST_ENTRIES).astype(int)).tolist():
-            place = ", ".join(map(str, np.unravel_index(k, values.shape[2:])))
-            label = name if values.ndim == 2 else f"{name}[{place}]"
+            index = ", ".join(map(str, np.unravel_index(k, values.shape[2:])))
+            label = name if values.ndim == 2 else f"{name}[{index}]"
             yield Watched(label, along[:, :, k], raced[:, k], exact[:, k])
 
 

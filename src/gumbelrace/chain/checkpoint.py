@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.chain.kernel_data import CODE, differing
-from gumbelrace.chain.layout import Layout, flat, form, reform
+from gumbelrace.chain.layout import Layout, flat, form, named_leaves, reform
 from gumbelrace.chain.worker import Chain
 from gumbelrace.core.atomic import UNFINISHED, write_atomically
 from gumbelrace.errors import (
@@ -32,8 +32,9 @@ from gumbelrace.errors import (
 )
 from gumbelrace.kernels.base import Info
 
-FORMAT = {"format": "gumbelrace checkpoint", "version": 3}
+FORMAT = {"format": "gumbelrace checkpoint", "version": 4}
 RUN, LOCK = "run.json", "lock"
+STATE = "state."  # begins the names of the leaves of a state
 
 # Writing takes less than 1 / PATIENCE of the time, and is done at least every LONGEST seconds. Only draws
 # that come by the ten megabytes a second cost more: each is written once, however long the waits.
@@ -127,7 +128,7 @@ class ChainFiles:
     """The files of one chain, and when to write them next."""
 
     def __init__(self, folder: Path, number: int, layout: Layout) -> None:
-        self.place = folder / f"chain-{number}.npz"
+        self.position = folder / f"chain-{number}.npz"
         self.draws = folder / f"chain-{number}.draws"
         self.layout = layout  # of a draw: a state and what it took
         self._saved, self._kept, self._crc = -1, 0, 0  # steps and draws on disk, their checksum
@@ -142,45 +143,37 @@ class ChainFiles:
             return
         started = time.monotonic()
         crc = self._append(chain.columns, self._kept, chain.kept)
-        place = {**_place(chain), "crc": crc}
-        state = _as_record(chain.state)
-        text = np.frombuffer(json.dumps(place).encode(), np.uint8)
-        write_atomically(self.place, lambda file: np.savez(file, place=text, state=state))
+        position = np.frombuffer(json.dumps({**_position(chain), "crc": crc}).encode(), np.uint8)
+        leaves = {STATE + name: value for name, value in named_leaves(chain.state)}
+        write_atomically(self.position, lambda file: np.savez(file, position=position, **leaves))
         self._saved, self._kept, self._crc = chain.done, chain.kept, crc
         cost = time.monotonic() - started
         self._next = started + cost + min(max(SHORTEST, PATIENCE * cost), LONGEST)
 
     def restore(self, chain: Chain) -> None:
         """Bring a chain to where it was saved, if it was."""
-        if not self.place.exists():
+        if not self.position.exists():
             return
-        with _damage(self.place):
+        with _damage(self.position):
             # NumPy would leave a damaged file open.
-            with open(self.place, "rb") as file, np.load(file, allow_pickle=False) as stored:
-                place, state = json.loads(stored["place"].tobytes()), stored["state"]
-            kept = chain.plan.kept(place["done"])
-            self._refuse_shorter(chain, place["done"])
-            self._take_place(chain, place, state)
+            with open(self.position, "rb") as file, np.load(file, allow_pickle=False) as stored:
+                position = json.loads(stored["position"].tobytes())
+                leaves = [stored[STATE + name] for name, _ in named_leaves(chain.state)]
+            kept = chain.plan.kept(position["done"])
+            self._refuse_shorter(chain, position["done"])
+            _move(chain, position, leaves)
         with _damage(self.draws):
             self._crc = self._load(chain.columns, kept)
-            if self._crc != place["crc"]:
+            if self._crc != position["crc"]:
                 raise ValueError("wrong checksum")
         self._saved, self._kept = chain.done, kept
 
     def _refuse_shorter(self, chain: Chain, done: int) -> None:
         if done > chain.plan.total:
             raise CheckpointMismatch(
-                f"{self.place} has made {done - chain.plan.warmup} steps; "
+                f"{self.position} has made {done - chain.plan.warmup} steps; "
                 f"steps={chain.plan.steps} is fewer. Ask for as many or more, or name another path"
             )
-
-    def _take_place(self, chain: Chain, place: dict[str, Any], state: NDArray[Any]) -> None:
-        layout = Layout(chain.state)
-        values = (state[leaf.name] for leaf in layout.leaves)
-        chain.state = layout.build([reform(v, f) for v, f in zip(values, place["forms"], strict=True)])
-        chain.done = chain.begun = place["done"]
-        chain.pending = Info(*place["pending"])
-        set_stream_state(chain.rng, place["rng"])
 
     def _append(self, columns: list[NDArray[Any]], first: int, last: int) -> int:
         crc, record = self._crc, self.layout.record
@@ -215,7 +208,7 @@ class ChainFiles:
             yield start, min(start + length, last)
 
 
-def _place(chain: Chain) -> dict[str, Any]:
+def _position(chain: Chain) -> dict[str, Any]:
     """Say where a chain is, but for its state, in a form that JSON can hold."""
     return {
         "done": chain.done,
@@ -225,12 +218,12 @@ def _place(chain: Chain) -> dict[str, Any]:
     }
 
 
-def _as_record(state: Any) -> NDArray[Any]:
-    layout = Layout(state)
-    record = np.zeros((), layout.record)
-    for leaf, value in zip(layout.leaves, layout.values(state), strict=True):
-        record[leaf.name] = value
-    return record
+def _move(chain: Chain, position: dict[str, Any], leaves: list[NDArray[Any]]) -> None:
+    """Bring a chain to a position."""
+    chain.state = Layout(chain.state).build([*map(reform, leaves, position["forms"])])
+    chain.done = chain.begun = position["done"]
+    chain.pending = Info(*position["pending"])
+    set_stream_state(chain.rng, position["rng"])
 
 
 def stream_state(rng: np.random.Generator) -> dict[str, Any]:
