@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+import scipy  # its parts load when first used
 import typer
 from numpy.typing import NDArray
 
@@ -23,7 +24,6 @@ from gumbelrace.sampling import DRAW
 from gumbelrace.tables.population import Chunks, Scores, open_scores
 from gumbelrace.tables.writing import check_table_output, write_table
 
-HELD = 2**20  # Gumbel variables at a time
 SHOWN = 20  # columns
 COMPILING = "racing (the first run compiles)"
 HINT = "; --range LOW HIGH would prove it"
@@ -217,10 +217,7 @@ def draw_exactly(population: Chunks, prior: Floats, draws: int, rng: np.random.G
         read[0] = population.scores_read - before
         if np.isneginf(sums).all():
             raise NoPossibleArm
-        held = max(1, HELD // len(sums))
-        for first in range(0, draws, held):
-            some = arms[first : first + held]
-            some[:] = (sums + rng.gumbel(size=(len(some), len(sums)))).argmax(axis=1)
+        arms[:] = rng.choice(len(sums), draws, p=scipy.special.softmax(sums))
     return Drawn(arms, read)
 
 
