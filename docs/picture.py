@@ -10,9 +10,9 @@ import numpy as np
 
 import gumbelrace as gr
 from gumbelrace.applications.demo import DELTA, example_race, example_rewards
-from gumbelrace.report.colours import STAND_IN
 from gumbelrace.report.demo import draw_race
-from gumbelrace.report.svg import Size, standalone_svg
+from gumbelrace.report.figures import Size, standalone_svg
+from gumbelrace.report.page import LIGHT
 
 SIZE = Size(880, 380)
 DRAWS = 1000
@@ -32,7 +32,7 @@ def shares(axes: Any, rewards: np.ndarray) -> None:
         for method in methods.values()
     ]
     places = np.arange(len(audits))[::-1]
-    axes.barh(places, [100 * report.fraction for report in audits], color=STAND_IN["accent"], height=0.28)
+    axes.barh(places, [100 * report.fraction for report in audits], color=LIGHT["accent"], height=0.28)
     for place, name, report in zip(places, methods, audits, strict=True):
         axes.text(0, place + 0.22, name, fontweight="bold")
         axes.text(100, place + 0.22, told(report), ha="right")

@@ -18,9 +18,7 @@ ROOT = Path(__file__).resolve().parents[1] / "src" / PACKAGE
 # The first component below the package, file or folder -> its layer.
 LAYERS = {
     "errors": 0,
-    "atomic": 0,
     "lazy": 0,
-    "optional": 0,
     "core": 0.5,
     "population": 1,
     "methods": 3,
@@ -44,12 +42,11 @@ HIGHEST_FOR_MODELS = 1
 
 # Within one layer: importer -> what it may import.
 WITHIN_LAYER = {
-    "optional": {"errors"},
     "auditing": {"sampling"},
 }
 
 # The commands, files of cli: none imports another. Those of the paper alone may import it.
-COMMANDS = {"arch", "best", "coreference", "demo", "reproduce", "sample"}
+COMMANDS = {"arch", "coreference", "demo", "reproduce", "tables"}
 OF_THE_PAPER = {"cli/reproduce.py", "cli/reproduce_arch.py", "cli/reproduce_coreference.py"}
 
 FIRST_OPTIONAL_LAYER = 7
@@ -97,8 +94,8 @@ def test_source_keeps_the_rules(name: str) -> None:
         ("cli/arch.py", "from gumbelrace.paper.claims import claims_table", "imports paper"),
         ("__main__.py", "from gumbelrace.paper import claims", "imports paper"),
         ("cli/reproduce_arch.py", "from gumbelrace.cli.arch import arch", "another command"),
-        ("cli/best.py", "from gumbelrace.cli import sample", "another command"),
-        ("cli/best.py", "from .sample import sample", "another command"),
+        ("cli/demo.py", "from gumbelrace.cli import tables", "another command"),
+        ("cli/demo.py", "from .tables import sample", "another command"),
         ("selection.py", "from .nowhere import x", "add nowhere to LAYERS"),
         ("new.py", "", "add new to LAYERS"),
         ("new/part.py", "", "add new to LAYERS"),
@@ -134,8 +131,8 @@ def test_checker_finds_a_violation(name: str, source: str, complaint: str) -> No
         ("applications/toy.py", "from gumbelrace.models import synthetic"),
         ("paper/toy.py", "from gumbelrace.report import page\nfrom .claims import claims_table"),
         ("cli/reproduce_arch.py", "from gumbelrace.paper import claims"),
-        ("cli/app.py", "from gumbelrace.cli import best, reproduce"),
-        ("cli/best.py", "from gumbelrace.cli import options"),
+        ("cli/app.py", "from gumbelrace.cli import demo, reproduce"),
+        ("cli/demo.py", "from gumbelrace.cli import options"),
         ("__main__.py", "from gumbelrace.cli.main import main"),
         ("core/jit.py", "import math\nimport numpy as np\nfrom scipy.special import ndtr"),
         ("chain.py", "def to_arviz():\n    import arviz_base"),

@@ -1,5 +1,8 @@
 """What can go wrong, by name. Every error says what to do about it."""
 
+from importlib import import_module
+from typing import Any
+
 
 class GumbelraceError(Exception):
     """Base of every error that the library raises on purpose."""
@@ -79,3 +82,20 @@ class UnseenData(UserWarning):
 
 class PromiseBroken(UserWarning):
     """Decisions that were checked exactly are wrong more often than was promised, or impossible."""
+
+
+def optional(name: str, extra: str) -> Any:
+    """Import a module of a package that only some users need, or say which extra has it.
+
+    Examples
+    --------
+    >>> optional("no_such_package", "cli")
+    Traceback (most recent call last):
+    ...
+    gumbelrace.errors.MissingPackage: no_such_package is not installed; pip install "gumbelrace[cli]"
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        missing = error.name or name
+        raise MissingPackage(f'{missing} is not installed; pip install "gumbelrace[{extra}]"') from error

@@ -18,7 +18,8 @@ from tests.common import seeded
 import gumbelrace as gr
 from gumbelrace.chain import checkpoint as module
 from gumbelrace.chain import worker
-from gumbelrace.errors import CheckpointBusy, CheckpointDamaged, CheckpointMismatch
+from gumbelrace.chain.checkpoint import set_stream_state, stream_fingerprint, stream_state
+from gumbelrace.errors import CheckpointBusy, CheckpointDamaged, CheckpointMismatch, InvalidGenerator
 from gumbelrace.kernels.base import Info, Kernel
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -258,7 +259,7 @@ DAMAGE = {
     "run.json cut": ("run.json", lambda data: data[:-3]),
     "run.json of others": ("run.json", lambda data: b'{"name": "theirs"}'),
     "run.json a list": ("run.json", lambda data: b"[1, 2]"),
-    "run.json later version": ("run.json", lambda data: data.replace(b'"version": 3', b'"version": 4')),
+    "run.json later version": ("run.json", lambda data: data.replace(b'"version": 4', b'"version": 5')),
     "place empty": ("chain-1.npz", lambda data: b""),
     "place cut": ("chain-1.npz", lambda data: data[:-40]),
     "draws cut": ("chain-0.draws", lambda data: data[:-1]),
@@ -406,3 +407,29 @@ def test_run_json_is_for_people_too(tmp_path):
     walk(tmp_path)
     found = json.loads((tmp_path / "run.json").read_text())
     assert (found["kernel"], found["chains"], found["thin"]) == ("Walk", 2, 3)
+
+
+@pytest.mark.parametrize("name", ["PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937"])
+def test_a_stream_goes_on_from_its_json(name):
+    rng, again = (np.random.Generator(getattr(np.random, name)(3)) for _ in range(2))
+    rng.random(5, np.float32)  # half of a 64-bit word is left
+    set_stream_state(again, json.loads(json.dumps(stream_state(rng))))
+    assert stream_fingerprint([rng]) == stream_fingerprint([again])
+    assert (rng.random(7, np.float32) == again.random(7, np.float32)).all()
+    assert stream_fingerprint([rng]) == stream_fingerprint([again])
+
+
+def test_fingerprints_differ():
+    rngs = [np.random.default_rng(seed) for seed in (0, 1)]
+    assert stream_fingerprint(rngs[:1]) != stream_fingerprint(rngs[1:])
+
+
+def test_a_foreign_bit_generator_is_named():
+    class Strange:
+        seed_seq, state = None, {"bits": 0.5}
+
+    class Holder:
+        bit_generator = Strange()
+
+    with pytest.raises(InvalidGenerator, match="float"):
+        stream_state(Holder())

@@ -10,7 +10,7 @@ from tests.common import seeded
 
 import gumbelrace as gr
 from gumbelrace.chain.layout import Layout
-from gumbelrace.chain.progress import shown
+from gumbelrace.chain.progress import show_progress
 from gumbelrace.chain.worker import NOTHING, Chain, Draw, Plan
 
 rich_console = pytest.importorskip("rich.console")
@@ -28,7 +28,7 @@ def screen(team, steps, terminal=True):
     """Give the lines that a person has on a screen of 80 columns after so many steps."""
     file = io.StringIO()
     console = rich_console.Console(file=file, force_terminal=terminal, color_system=None, width=80)
-    with shown(team, console=console) as refresh:
+    with show_progress(team, console=console) as refresh:
         for chain in team:
             chain.advance(steps)
         refresh()

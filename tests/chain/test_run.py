@@ -173,7 +173,7 @@ def test_an_error_of_the_display_stops_the_chains(monkeypatch):
     def broken(*arguments):
         yield lambda: 1 // 0
 
-    monkeypatch.setattr("gumbelrace.chain.run.shown", broken)
+    monkeypatch.setattr("gumbelrace.chain.run.show_progress", broken)
     kernel = Counting()
     with pytest.raises(ZeroDivisionError):
         gr.run(kernel, Point(0.0), steps=3000, rng=seeded())

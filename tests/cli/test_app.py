@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from gumbelrace.cli import progress as shown
+from gumbelrace.cli import terminal as shown
 from gumbelrace.cli.app import COMMANDS, loaded
 
 
@@ -131,14 +131,14 @@ def interrupted(process):
 
 SLOW = """
 import time
-from gumbelrace.tables import rows
+from gumbelrace.tables.population import RowFile
 from gumbelrace.cli.main import main
 
 def slowly(*_):
     print("reading", flush=True)
     time.sleep(600)
 
-rows.RowFile.runs = slowly
+RowFile.read_chunks = slowly
 main()
 """
 

@@ -8,8 +8,7 @@ import pytest
 import scipy.stats
 
 from gumbelrace.methods.betting import Betting
-from gumbelrace.tables.population import open_scores
-from gumbelrace.tables.rows import RowFile
+from gumbelrace.tables.population import RowFile, open_scores
 
 LEVEL = 1e-4
 
@@ -129,7 +128,7 @@ def test_the_promise_is_kept_in_any_order_of_the_rows(tmp_path):
 def raced(scores, delta: float, seed: int, shuffled: bool) -> int:
     rng = np.random.default_rng(seed)
     population = scores.population(shuffled)
-    return Betting(delta).best(population, population.rest, rng).arm
+    return Betting(delta).best(population, population.remainder, rng).arm
 
 
 def tail(errors: int, races: int, delta: float) -> float:

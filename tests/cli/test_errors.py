@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gumbelrace.tables import population
-from gumbelrace.tables.rows import npy_layout
+from gumbelrace.tables.population import npy_layout
 
 GOOD = "ant,bee\n1,2\n3,4\n5,6\n"
 

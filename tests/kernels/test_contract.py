@@ -9,8 +9,8 @@ from tests.kernels.laws import Cauchy
 from tests.kernels.nested import Nested
 
 import gumbelrace as gr
+from gumbelrace.chain.kernel_data import fingerprints
 from gumbelrace.chain.layout import flat
-from gumbelrace.chain.owned import fingerprints
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 
 MODEL = Cauchy(120, seed=1)

@@ -16,8 +16,8 @@ from gumbelrace.paper.synthetic import (
     synthetic_page,
 )
 from gumbelrace.paper.synthetic_figures import FIGURES, error_panel, figure_panels, read_panel
-from gumbelrace.report.charts import LOOKS, look_of
 from gumbelrace.report.demo import lanes, race_figure, story
+from gumbelrace.report.figures import LOOKS, look_of
 from gumbelrace.report.page import Panels, render
 
 MEGABYTE = 2**20

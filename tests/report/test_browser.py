@@ -8,9 +8,8 @@ from tests.report.sight import contrast
 from tests.report.studies import race, rows, study
 
 from gumbelrace.paper.synthetic import synthetic_page
-from gumbelrace.report.colours import DARK, LIGHT
 from gumbelrace.report.demo import demo_page
-from gumbelrace.report.page import write_page
+from gumbelrace.report.page import DARK, LIGHT, write_page
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium")
@@ -118,6 +117,17 @@ SMALLEST_TEXT = """Math.min(...[...document.querySelectorAll(".panel svg text")]
     const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
     return parseFloat(getComputedStyle(text).fontSize) * scale;
 }))"""
+
+
+def test_text_in_panels_has_the_font_of_the_page(browser, files):
+    with opened(browser, files / "study.html", WIDE) as (page, _, _):
+        (font,) = page.evaluate(FONTS_OF, ".panel svg text")
+        assert [font] == page.evaluate(FONTS_OF, ".panel .title")
+        assert [font] != page.evaluate(FONTS_OF, "body")
+
+
+FONTS_OF = """selector => [...new Set([...document.querySelectorAll(selector)].map(
+    element => getComputedStyle(element).fontFamily))]"""
 
 
 def test_tables_scroll_in_their_own_box_on_a_phone(browser, files):

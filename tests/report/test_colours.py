@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.report.sight import contrast, linear
 
-from gumbelrace.report.colours import DARK, LIGHT
+from gumbelrace.report.page import DARK, LIGHT
 
 SERIES = [f"series-{number}" for number in (1, 2, 3, 4)]
 

@@ -10,6 +10,7 @@ from tests.report.studies import race, rows, study
 from gumbelrace.errors import InvalidArgument, MissingPackage
 from gumbelrace.paper.synthetic import synthetic_page
 from gumbelrace.report.demo import demo_page
+from gumbelrace.report.figures import Size, inline_svg
 from gumbelrace.report.page import (
     Code,
     Column,
@@ -25,7 +26,6 @@ from gumbelrace.report.page import (
     render,
     write_page,
 )
-from gumbelrace.report.svg import Size, inline_svg
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 

@@ -26,12 +26,6 @@ def test_parquet(tmp_path):
     assert parquet.read_table(tmp_path / "claims.parquet").column("held").to_pylist() == [None, True]
 
 
-def test_without_pyarrow_there_is_csv_only(tmp_path, monkeypatch):
-    monkeypatch.setattr("gumbelrace.tables.writing.find_spec", lambda name: None)
-    assert write_rows(tmp_path, "problems", ROWS) == ["problems.csv"]
-    assert [path.name for path in tmp_path.iterdir()] == ["problems.csv"]
-
-
 def test_an_error_leaves_the_old_file(tmp_path):
     write_rows(tmp_path, "problems", ROWS)
     before = (tmp_path / "problems.csv").read_bytes()

@@ -21,8 +21,8 @@ from gumbelrace.applications.arch_chains import (
     correlations,
     tracks,
 )
-from gumbelrace.atomic import unfinished
-from gumbelrace.chain.export import package
+from gumbelrace.core.atomic import unfinished
+from gumbelrace.errors import optional
 from gumbelrace.kernels.carlin_chib import ModelChoice
 from gumbelrace.methods.race import Race
 from gumbelrace.models.returns import Returns
@@ -153,7 +153,7 @@ def summary(name: str, values: Floats) -> Parameter:
 def check_packages() -> None:
     """Say now, not after the chains, what is not installed."""
     for name in ("arviz_base", "arviz_stats"):
-        package(name)
+        optional(name, "arviz")
 
 
 def choose_order(

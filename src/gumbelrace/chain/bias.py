@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.chain.layout import named
+from gumbelrace.chain.layout import named_leaves
 from gumbelrace.kernels.base import Checked, Kernel, method_of
 from gumbelrace.population.base import Floats
 from gumbelrace.verdict import Shift
@@ -38,16 +38,8 @@ class Watched(NamedTuple):
 def shifts(kernel: Kernel[Any], states: Any, checks: Sequence[Checked[Any]], thin: int) -> list[Shift]:
     """Estimate the shifts of means and variances of real fields, and of probabilities of others' values.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        What made the steps.
-    states : state
-        The states of the chains, each field an array of shape (chains, draws, ...).
-    checks : sequence of Checked
-        Audited steps from some of them.
-    thin : int
-        Steps from one of the states to the next.
+    Each field of `states` is an array of shape (chains, draws, ...), `checks` are audited steps from some
+    of them, and `thin` steps lead from one of the states to the next.
     """
     found: list[Shift] = []
     can_err = any((check.promise or method_of(kernel).promise).delta > 0.0 for check in checks)
@@ -58,22 +50,18 @@ def shifts(kernel: Kernel[Any], states: Any, checks: Sequence[Checked[Any]], thi
 
 
 def entries(kernel: Kernel[Any], states: Any, checks: Sequence[Checked[Any]]) -> Iterator[Watched]:
-    """Give the entries of the state that are watched."""
     ends = [
-        [dict(named(kernel.watched(s))) for s in side]
+        [dict(named_leaves(kernel.watched(s))) for s in side]
         for side in zip(*((c.raced, c.exact) for c in checks), strict=True)
     ]
-    for name, values in named(kernel.watched(states)):
+    for name, values in named_leaves(kernel.watched(states)):
         if name in kernel.tuning:
             continue
         along = values.reshape(*values.shape[:2], -1)
         raced, exact = (np.array([end[name] for end in side]).reshape(len(side), -1) for side in ends)
         for k in np.unique(np.linspace(0, along.shape[2] - 1, MOST_ENTRIES).astype(int)).tolist():
-            label = (
-                name
-                if values.ndim == 2
-                else f"{name}[{', '.join(map(str, np.unravel_index(k, values.shape[2:])))}]"
-            )
+            index = ", ".join(map(str, np.unravel_index(k, values.shape[2:])))
+            label = name if values.ndim == 2 else f"{name}[{index}]"
             yield Watched(label, along[:, :, k], raced[:, k], exact[:, k])
 
 

@@ -6,11 +6,12 @@ replaced, by one rename, when the first is safely on disk: a run killed at any m
 before or after, and the cost of a checkpoint does not grow with the length of the chain.
 """
 
+import hashlib
 import json
 import os
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,16 +19,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.atomic import UNFINISHED, write_atomically
-from gumbelrace.chain.bits import set_stream_state, stream_state
-from gumbelrace.chain.layout import Layout, form, named, reform
-from gumbelrace.chain.owned import CODE, differing
+from gumbelrace.chain.kernel_data import CODE, differing
+from gumbelrace.chain.layout import Layout, flat, form, named_leaves, reform
 from gumbelrace.chain.worker import Chain
-from gumbelrace.errors import CheckpointBusy, CheckpointDamaged, CheckpointMismatch, GumbelraceError
+from gumbelrace.core.atomic import UNFINISHED, write_atomically
+from gumbelrace.errors import (
+    CheckpointBusy,
+    CheckpointDamaged,
+    CheckpointMismatch,
+    GumbelraceError,
+    InvalidGenerator,
+)
 from gumbelrace.kernels.base import Info
 
-FORMAT = {"format": "gumbelrace checkpoint", "version": 3}
+FORMAT = {"format": "gumbelrace checkpoint", "version": 4}
 RUN, LOCK = "run.json", "lock"
+STATE = "state."  # begins the names of the leaves of a state
 
 # Writing takes less than 1 / PATIENCE of the time, and is done at least every LONGEST seconds. Only draws
 # that come by the ten megabytes a second cost more: each is written once, however long the waits.
@@ -121,14 +128,13 @@ class ChainFiles:
     """The files of one chain, and when to write them next."""
 
     def __init__(self, folder: Path, number: int, layout: Layout) -> None:
-        self.place = folder / f"chain-{number}.npz"
+        self.position = folder / f"chain-{number}.npz"
         self.draws = folder / f"chain-{number}.draws"
         self.layout = layout  # of a draw: a state and what it took
         self._saved, self._kept, self._crc = -1, 0, 0  # steps and draws on disk, their checksum
         self._next = time.monotonic() + SHORTEST
 
     def due(self) -> bool:
-        """Whether it is time to save."""
         return time.monotonic() >= self._next
 
     def save(self, chain: Chain) -> None:
@@ -137,45 +143,37 @@ class ChainFiles:
             return
         started = time.monotonic()
         crc = self._append(chain.columns, self._kept, chain.kept)
-        place = {**_place(chain), "crc": crc}
-        state = _as_record(chain.state)
-        text = np.frombuffer(json.dumps(place).encode(), np.uint8)
-        write_atomically(self.place, lambda file: np.savez(file, place=text, state=state))
+        position = np.frombuffer(json.dumps({**_position(chain), "crc": crc}).encode(), np.uint8)
+        leaves = {STATE + name: value for name, value in named_leaves(chain.state)}
+        write_atomically(self.position, lambda file: np.savez(file, position=position, **leaves))
         self._saved, self._kept, self._crc = chain.done, chain.kept, crc
         cost = time.monotonic() - started
         self._next = started + cost + min(max(SHORTEST, PATIENCE * cost), LONGEST)
 
     def restore(self, chain: Chain) -> None:
         """Bring a chain to where it was saved, if it was."""
-        if not self.place.exists():
+        if not self.position.exists():
             return
-        with _damage(self.place):
+        with _damage(self.position):
             # NumPy would leave a damaged file open.
-            with open(self.place, "rb") as file, np.load(file, allow_pickle=False) as stored:
-                place, state = json.loads(stored["place"].tobytes()), stored["state"]
-            kept = chain.plan.kept(place["done"])
-            self._refuse_shorter(chain, place["done"])
-            self._take_place(chain, place, state)
+            with open(self.position, "rb") as file, np.load(file, allow_pickle=False) as stored:
+                position = json.loads(stored["position"].tobytes())
+                leaves = [stored[STATE + name] for name, _ in named_leaves(chain.state)]
+            kept = chain.plan.kept(position["done"])
+            self._refuse_shorter(chain, position["done"])
+            _move(chain, position, leaves)
         with _damage(self.draws):
             self._crc = self._load(chain.columns, kept)
-            if self._crc != place["crc"]:
+            if self._crc != position["crc"]:
                 raise ValueError("wrong checksum")
         self._saved, self._kept = chain.done, kept
 
     def _refuse_shorter(self, chain: Chain, done: int) -> None:
         if done > chain.plan.total:
             raise CheckpointMismatch(
-                f"{self.place} has made {done - chain.plan.warmup} steps; "
+                f"{self.position} has made {done - chain.plan.warmup} steps; "
                 f"steps={chain.plan.steps} is fewer. Ask for as many or more, or name another path"
             )
-
-    def _take_place(self, chain: Chain, place: dict[str, Any], state: NDArray[Any]) -> None:
-        layout = Layout(chain.state)
-        values = (state[leaf.name] for leaf in layout.leaves)
-        chain.state = layout.build([reform(v, f) for v, f in zip(values, place["forms"], strict=True)])
-        chain.done = chain.begun = place["done"]
-        chain.pending = Info(*place["pending"])
-        set_stream_state(chain.rng, place["rng"])
 
     def _append(self, columns: list[NDArray[Any]], first: int, last: int) -> int:
         crc, record = self._crc, self.layout.record
@@ -210,19 +208,72 @@ class ChainFiles:
             yield start, min(start + length, last)
 
 
-def _place(chain: Chain) -> dict[str, Any]:
+def _position(chain: Chain) -> dict[str, Any]:
     """Say where a chain is, but for its state, in a form that JSON can hold."""
     return {
         "done": chain.done,
         "pending": chain.pending,
-        "forms": [form(value) for _, value in named(chain.state)],
+        "forms": [form(value) for value in flat(chain.state)],
         "rng": stream_state(chain.rng),
     }
 
 
-def _as_record(state: Any) -> NDArray[Any]:
-    layout = Layout(state)
-    record = np.zeros((), layout.record)
-    for leaf, value in zip(layout.leaves, layout.values(state), strict=True):
-        record[leaf.name] = value
-    return record
+def _move(chain: Chain, position: dict[str, Any], leaves: list[NDArray[Any]]) -> None:
+    """Bring a chain to a position."""
+    chain.state = Layout(chain.state).build([*map(reform, leaves, position["forms"])])
+    chain.done = chain.begun = position["done"]
+    chain.pending = Info(*position["pending"])
+    set_stream_state(chain.rng, position["rng"])
+
+
+def stream_state(rng: np.random.Generator) -> dict[str, Any]:
+    """Give all that the future of a generator depends on, in a form that JSON can hold.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> state = json.loads(json.dumps(stream_state(rng)))
+    >>> expected = rng.normal(size=3)
+    >>> again = np.random.default_rng(0)
+    >>> set_stream_state(again, state)
+    >>> (again.normal(size=3) == expected).all()
+    np.True_
+    """
+    spawned = getattr(rng.bit_generator.seed_seq, "n_children_spawned", 0)
+    return {"bits": _encoded(rng.bit_generator.state), "spawned": spawned}
+
+
+def set_stream_state(rng: np.random.Generator, state: dict[str, Any]) -> None:
+    """Put a generator, new from its seed, where `stream_state` was taken."""
+    rng.bit_generator.state = _decoded(state["bits"])
+    if state["spawned"]:
+        rng.spawn(state["spawned"])  # later children differ from those that the chain had
+
+
+def stream_fingerprint(rngs: Sequence[np.random.Generator]) -> str:
+    """Give a short text that differs for generators in different states."""
+    text = json.dumps([stream_state(rng) for rng in rngs], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _encoded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _encoded(part) for key, part in value.items()}
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist(), "dtype": value.dtype.str}
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, (int, str)):
+        return value
+    raise InvalidGenerator(
+        f"the bit generator has a {type(value).__name__} in its state, which a checkpoint cannot hold; "
+        "use one of NumPy's, for example rng=numpy.random.default_rng(0)"
+    )
+
+
+def _decoded(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return np.array(value["array"], np.dtype(value["dtype"]))
+    return {key: _decoded(part) for key, part in value.items()}

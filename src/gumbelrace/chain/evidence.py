@@ -134,7 +134,7 @@ def _shares(weights: Floats, z: Floats) -> Floats:
 
 
 def _most_likely(visits: NDArray[np.int64], weights: Floats) -> Floats:
-    """Find the z that makes the visits most likely; NaN for models without any."""
+    """Find the z that makes the visits most likely; -inf for models without any."""
     lengths, total = visits.sum(axis=1), visits.sum(axis=0)
     seen = total > 0
     weights, total = weights[:, seen] - weights[:, seen].max(axis=1, keepdims=True), total[seen]
@@ -142,18 +142,14 @@ def _most_likely(visits: NDArray[np.int64], weights: Floats) -> Floats:
     for _ in range(ITERATIONS):
         before = z
         # The likelihood never falls: each step maximises a lower bound of it.
-        z = np.log(total) - np.log(lengths @ np.exp(weights - _log_sizes(weights, z)))
+        log_sizes = scipy.special.logsumexp(weights + z, axis=1, keepdims=True)
+        z = np.log(total) - np.log(lengths @ np.exp(weights - log_sizes))
         z -= z[0]
         if np.abs(z - before).max() < TOLERANCE:
             break
     found: Floats = np.full(len(seen), -np.inf)
     found[seen] = z
     return found
-
-
-def _log_sizes(weights: Floats, z: Floats) -> Floats:
-    sizes: Floats = scipy.special.logsumexp(weights + z, axis=1, keepdims=True)
-    return sizes
 
 
 def _errors(covariance: Floats, reference: int) -> Floats:

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.chain.layout import named
+from gumbelrace.chain.layout import named_leaves
+from gumbelrace.errors import optional
 from gumbelrace.kernels.base import Info, Kernel
-from gumbelrace.optional import optional
 
 DIMENSIONS = ("chain", "draw")  # of all arrays in ArviZ
 
@@ -20,9 +20,8 @@ def tree(
     dims: Mapping[str, Sequence[str]] | None,
     coords: Mapping[str, Sequence[Any]] | None,
 ) -> Any:
-    """Give the DataTree of a trace."""
     presence = kernel.presence(states)
-    fields = {name: _masked(values, presence.get(name)) for name, values in named(states)}
+    fields = {name: _masked(values, presence.get(name)) for name, values in named_leaves(states)}
     tuning = {name for name in fields if name.split(".")[0] in kernel.tuning}
     statistics = {
         "evaluations": info.evaluations,
@@ -34,7 +33,7 @@ def tree(
     tuned = _renamed({name: fields[name] for name in tuning}, statistics)
     groups = {"posterior": _renamed(posterior), "sample_stats": {**statistics, **tuned}}
     attributes = dict.fromkeys(("/", *groups), _attributes(kernel))
-    return package("arviz_base").from_dict(groups, dims=dims, coords=coords, attrs=attributes)
+    return optional("arviz_base", "arviz").from_dict(groups, dims=dims, coords=coords, attrs=attributes)
 
 
 def _masked(values: NDArray[Any], present: NDArray[np.bool_] | None) -> NDArray[Any]:
@@ -58,7 +57,7 @@ def _renamed(fields: Mapping[str, Any], taken: Collection[str] = ()) -> dict[str
 
 def diagnostic(name: str, data: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Give a diagnostic of arviz_stats for each variable: a number, or an array for an array."""
-    found = getattr(package("arviz_stats"), name)(data, **options)
+    found = getattr(optional("arviz_stats", "arviz"), name)(data, **options)
     return {str(variable): found[variable].values[()] for variable in found.data_vars}
 
 
@@ -71,8 +70,3 @@ def _attributes(kernel: Kernel[Any]) -> dict[str, str]:
         "kernel": type(kernel).__qualname__,
         "method": type(getattr(kernel, "method", None)).__qualname__,
     }
-
-
-def package(name: str) -> Any:
-    """Import a package of the extra ``arviz``, or say how to install it."""
-    return optional(name, "arviz")

@@ -47,7 +47,7 @@ class Layout:
 
     def __init__(self, example: Any) -> None:
         self.example = example
-        self.leaves = [_leaf(name, value) for name, value in named(example)]
+        self.leaves = [_leaf(name, value) for name, value in named_leaves(example)]
         self.record = np.dtype([(leaf.name, leaf.dtype, leaf.shape) for leaf in self.leaves])
 
     def values(self, state: Any) -> list[Any]:
@@ -67,7 +67,6 @@ class Layout:
         return values
 
     def build(self, values: Sequence[Any]) -> Any:
-        """Put a state together from its leaves."""
         return _build(self.example, iter(values))
 
     def columns(self, *lengths: int) -> list[NDArray[Any]]:
@@ -75,18 +74,17 @@ class Layout:
         return [np.zeros((*lengths, *leaf.shape), leaf.dtype) for leaf in self.leaves]
 
 
-def named(state: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def named_leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the leaves of a state with their names; those of an inner tuple have dotted ones."""
     fields = getattr(state, "_fields", None) or map(str, range(len(state)))
     for field, value in zip(fields, state, strict=True):
         if isinstance(value, tuple):
-            yield from named(value, f"{prefix}{field}.")
+            yield from named_leaves(value, f"{prefix}{field}.")
         else:
             yield prefix + field, value
 
 
 def flat(state: Any) -> list[Any]:
-    """Give the leaves of a state."""
     values: list[Any] = []
     for value in state:
         if isinstance(value, tuple):

@@ -11,7 +11,7 @@ MOST_LINES = 8  # more chains than this share one line
 
 
 @contextmanager
-def shown(
+def show_progress(
     chains: Sequence[Chain], wanted: bool = True, console: Any = None
 ) -> Iterator[Callable[[], None]]:
     """Show how far chains are; call what is lent to bring it up to date.

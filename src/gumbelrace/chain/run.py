@@ -12,13 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from gumbelrace.chain.bits import fingerprint
-from gumbelrace.chain.check import checked
-from gumbelrace.chain.checkpoint import ChainFiles, opened
-from gumbelrace.chain.layout import Layout, named
-from gumbelrace.chain.owned import Search
-from gumbelrace.chain.progress import shown
-from gumbelrace.chain.trace import Trace
+from gumbelrace.chain.checkpoint import ChainFiles, opened, stream_fingerprint
+from gumbelrace.chain.kernel_data import Search
+from gumbelrace.chain.layout import Layout, flat
+from gumbelrace.chain.progress import show_progress
+from gumbelrace.chain.trace import Trace, checked
 from gumbelrace.chain.worker import NOTHING, Chain, Draw, Plan
 from gumbelrace.core.jit import Rng, as_generator
 from gumbelrace.core.table_orders import of_one_run
@@ -247,7 +245,7 @@ def _identity(team: list[Chain], tag: str | None) -> dict[str, Any]:
         owned.warn()
     kernel, plan, layout = team[0].kernel, team[0].plan, team[0].layout
     method = getattr(kernel, "method", None)
-    starts = b"".join(np.asarray(value).tobytes() for chain in team for _, value in named(chain.state))
+    starts = b"".join(np.asarray(value).tobytes() for chain in team for value in flat(chain.state))
     return {
         "kernel": type(kernel).__qualname__,
         "method": method and f"{type(method).__qualname__}, delta {method.promise.delta}",
@@ -257,7 +255,7 @@ def _identity(team: list[Chain], tag: str | None) -> dict[str, Any]:
         "thin": plan.thin,
         "fields": [[name, dtype.str, list(shape)] for name, dtype, shape in layout.leaves],
         "initial state": hashlib.sha256(starts).hexdigest(),
-        "rng": fingerprint([chain.rng for chain in team]),
+        "rng": stream_fingerprint([chain.rng for chain in team]),
         "tag": tag,
     }
 
@@ -265,7 +263,7 @@ def _identity(team: list[Chain], tag: str | None) -> dict[str, Any]:
 def _advance(
     team: list[Chain], savers: Sequence[ChainFiles | None], stop: threading.Event, progress: bool
 ) -> None:
-    with ThreadPoolExecutor(len(team)) as pool, shown(team, progress) as refresh:
+    with ThreadPoolExecutor(len(team)) as pool, show_progress(team, progress) as refresh:
         # A copy of the context each: settings such as numpy.errstate hold in the threads too.
         futures = [
             pool.submit(copy_context().run, chain.run, stop, saver)

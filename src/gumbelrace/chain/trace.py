@@ -1,20 +1,28 @@
 """What a run gives: the states that its chains went through, and what they took."""
 
+import copy
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from numbers import Real
+from threading import Event
 from typing import Any, Generic
 
 import numpy as np
 
 from gumbelrace.chain import export
 from gumbelrace.chain.bias import shifts
-from gumbelrace.chain.layout import Layout, form, named, reform
+from gumbelrace.chain.layout import Layout, form, named_leaves, reform
 from gumbelrace.core.jit import Rng, as_generator
-from gumbelrace.errors import InvalidArgument
+from gumbelrace.errors import InvalidArgument, PromiseBroken
 from gumbelrace.kernels.base import Checked, Info, Kernel, State, method_of
 from gumbelrace.methods.base import weakest
-from gumbelrace.verdict import Audit, checked_confidence, clopper_pearson
+from gumbelrace.population.base import checked_count
+from gumbelrace.verdict import SURE, Audit, checked_confidence, clopper_pearson
+
+# By default the checks of a run read this share of what it has read; a single one may read more.
+SHARE, SHARE_OF_ONE, MOST = 0.02, 0.1, 100
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,11 +72,11 @@ class Trace(Generic[State]):
     @property
     def names(self) -> list[str]:
         """The names of the fields."""
-        return [name for name, _ in named(self.states)]
+        return [name for name, _ in named_leaves(self.states)]
 
     def __getitem__(self, name: str) -> Any:
         """Give a field of the states."""
-        fields = dict(named(self.states))
+        fields = dict(named_leaves(self.states))
         if name not in fields:
             raise KeyError(f"{name!r}: the fields are {', '.join(fields)}")
         return fields[name]
@@ -138,8 +146,8 @@ class Trace(Generic[State]):
 
     def state(self, chain: int, draw: int) -> State:
         """Give one of the states kept, as the kernel takes it."""
-        values = (array[chain, draw] for _, array in named(self.states))
-        forms = (form(value) for _, value in named(self.last[chain]))
+        values = (array[chain, draw] for _, array in named_leaves(self.states))
+        forms = (form(value) for _, value in named_leaves(self.last[chain]))
         built: State = Layout(self.last[chain]).build([*map(reform, values, forms)])
         return built
 
@@ -181,3 +189,39 @@ class Trace(Generic[State]):
     def rhat(self, **options: Any) -> dict[str, Any]:
         """Potential scale reduction of each variable, by `arviz_stats.rhat`, which takes the options."""
         return export.diagnostic("rhat", self.to_arviz(), options)
+
+
+def checked(trace: Trace[State], count: int | None, rng: np.random.Generator, stop: Event) -> Trace[State]:
+    """Return the trace with what checks from `count` of its states have found: `run` does so by itself.
+
+    A copy of the generator is used, as a chain that goes on would use it: the same for the same seed,
+    whether the run was resumed or not, and nothing of the caller's is changed. Ctrl-C, which sets `stop`,
+    ends it.
+    """
+    kept = trace.chains * trace.draws
+    wanted = affordable(trace) if count is None else min(checked_count(count, "check", least=0), kept)
+    if wanted == 0 or trace.interrupted:
+        return trace
+    try:
+        steps = trace.checks(wanted, copy.deepcopy(rng))
+        made = list(takewhile(lambda _: not stop.is_set(), steps))
+    except Exception as error:
+        # The run has ended well, and its draws are worth more than the check.
+        warnings.warn(f"a step could not be checked exactly: {error}", PromiseBroken, stacklevel=3)
+        return trace
+    if not made:
+        return trace
+    verdict = trace.verdict(made, SURE)
+    verdict.warn()
+    return replace(trace, checked=verdict)
+
+
+def affordable(trace: Trace[State]) -> int:
+    """Give the number of steps that are checked by default."""
+    method = getattr(trace.kernel, "method", None)
+    kept, read = trace.chains * trace.draws, float(np.sum(trace.info.evaluations))
+    if kept == 0 or method is None or method.promise.delta == 0.0:
+        return 0
+    a_step = float(np.sum(trace.info.rewards)) / (kept * trace.thin)
+    steps = min(int(SHARE * read / max(a_step, 1.0)), MOST, kept)
+    return max(steps, int(0.0 < a_step <= SHARE_OF_ONE * read))

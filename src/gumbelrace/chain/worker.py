@@ -33,7 +33,6 @@ class Plan:
 
     @property
     def total(self) -> int:
-        """Steps in all."""
         return self.warmup + self.steps
 
     def kept(self, done: int) -> int:
@@ -44,11 +43,9 @@ class Plan:
 class Saver(Protocol):
     """Keeps a chain on disk."""
 
-    def due(self) -> bool:
-        """Whether it is time to save."""
+    def due(self) -> bool: ...
 
-    def save(self, chain: "Chain") -> None:
-        """Save where the chain is."""
+    def save(self, chain: "Chain") -> None: ...
 
 
 class Chain:
@@ -84,7 +81,6 @@ class Chain:
 
     @property
     def kept(self) -> int:
-        """Draws kept so far."""
         return self.plan.kept(self.done)
 
     def run(self, stop: Event, saver: Saver | None) -> None:
@@ -121,7 +117,6 @@ class Chain:
                 self._note(*self._draw(block, t))
 
     def _draw(self, block: Block[Any], t: int) -> Draw:
-        """Give one step of a block."""
         pairs = zip(flat(block), flat(self.layout.example), strict=True)
         draw: Draw = self.layout.build([reform(values[t], form(example)) for values, example in pairs])
         return draw

@@ -22,6 +22,9 @@ COMMANDS = {
     "reproduce": "Run the paper's experiments again.",
 }
 
+# Commands that do not stand in a file of their name.
+FILES = {"best": "tables", "sample": "tables"}
+
 # What typer raises for a wrong command line; where it lies differs from release to release.
 UsageProblem: type[Exception] = next(
     base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
@@ -127,7 +130,8 @@ for name, line in COMMANDS.items():
 
 def loaded(name: str) -> Any:
     """Load the module of a command; give the command, or the group of them."""
-    module, group = import_module(f"gumbelrace.cli.{name}"), typer.Typer(rich_markup_mode="markdown")
+    module = import_module(f"gumbelrace.cli.{FILES.get(name, name)}")
+    group = typer.Typer(rich_markup_mode="markdown")
     if hasattr(module, "app"):
         group.add_typer(module.app, name=name)
     else:

@@ -1,5 +1,6 @@
 """``gumbelrace arch``: the order of an ARCH model of a series of prices."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -8,13 +9,12 @@ import typer
 from gumbelrace.applications.arch import ORDERS
 from gumbelrace.applications.arch_chains import Plan
 from gumbelrace.applications.arch_result import check_packages, choose_order, write_result
-from gumbelrace.cli.options import Folder, Seed
-from gumbelrace.cli.progress import waiting
+from gumbelrace.cli.options import Folder, Seed, grouped, no_default
 from gumbelrace.cli.returns import AtNight, Price, Segment, Time, described, returns_of, simulated_returns
-from gumbelrace.cli.text import paragraphs
+from gumbelrace.cli.terminal import paragraphs, waiting
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.base import checked_delta
-from gumbelrace.models.returns import Overnight
+from gumbelrace.models.returns import Overnight, Returns
 from gumbelrace.report.arch import arch_page, plan_facts, summary
 from gumbelrace.report.page import write_page
 from gumbelrace.tables.writing import make_folder
@@ -24,36 +24,35 @@ AUDITED = 1500
 PAGE = "arch.html"
 
 
-def arch(
+@dataclass(frozen=True)
+class ArchOptions:
+    """What the command takes."""
+
     file: Annotated[
         Path | None,
         typer.Argument(metavar="FILE", help="Prices: .csv, .csv.gz or .parquet.", show_default=False),
-    ] = None,
-    out: Folder = Path("arch"),
+    ] = None
+    out: Folder = Path("arch")
     simulated: Annotated[
-        int | None,
-        typer.Option(
-            "--simulate",
-            min=100,
-            metavar="N",
-            help="Use N simulated returns of order 10.",
-            show_default=False,
-        ),
-    ] = None,
-    price: Price = "close",
-    time: Time = "datetime",
-    segment: Segment = None,
-    overnight: AtNight = Overnight.DROPPED,
+        int | None, no_default("N", "Use N simulated returns of order 10.", "--simulate", least=100)
+    ] = None
+    price: Price = "close"
+    time: Time = "datetime"
+    segment: Segment = None
+    overnight: AtNight = Overnight.DROPPED
     orders: Annotated[str, typer.Option(metavar="Q,Q,...", help="Orders to choose from.")] = ",".join(
         map(str, ORDERS)
-    ),
-    steps: Annotated[int, typer.Option(min=100, metavar="N", help="Steps of each chain.")] = 20_000,
-    chains: Annotated[int, typer.Option(min=2, metavar="N", help="Number of chains.")] = 5,
-    delta: Annotated[
-        float, typer.Option(metavar="DELTA", help="How likely a decision may be wrong.")
-    ] = 0.05,
-    seed: Seed = 0,
-) -> None:
+    )
+    steps: Annotated[int, typer.Option(min=100, metavar="N", help="Steps of each chain.")] = 20_000
+    chains: Annotated[int, typer.Option(min=2, metavar="N", help="Number of chains.")] = 5
+    delta: Annotated[float, typer.Option(metavar="DELTA", help="How likely a decision may be wrong.")] = (
+        0.05
+    )
+    seed: Seed = 0
+
+
+@grouped
+def arch(options: ArchOptions) -> None:
     """Find how many lags an ARCH model of a series of prices needs.
 
     Models of all orders are compared by one chain that walks over them and their parameters. Each of its
@@ -70,17 +69,13 @@ def arch(
 
     `gumbelrace arch --simulate 13000`
     """
-    checked_delta(delta)
+    checked_delta(options.delta)
     check_packages()
-    plan = Plan(steps, chains, delta, seed=seed, audited=min(max(100, steps // 10), AUDITED))
-    wanted = numbers(orders)
-    if (file is None) == (simulated is None):
-        raise InvalidArgument("give a file of prices, or --simulate N, and not both")
-    if simulated is not None:
-        returns = simulated_returns(simulated, seed)
-    else:
-        returns = returns_of(Path(str(file)), price, time, segment, overnight)
-    folder = make_folder(out)
+    audited = min(max(100, options.steps // 10), AUDITED)
+    plan = Plan(options.steps, options.chains, options.delta, seed=options.seed, audited=audited)
+    wanted = numbers(options.orders)
+    returns = read_or_simulate(options)
+    folder = make_folder(options.out)
     result = choose_order(returns, wanted, plan, folder, waiting)
     with waiting("making the page"):
         files = write_result(folder, result)
@@ -89,8 +84,15 @@ def arch(
     print(paragraphs([*summary(result), ("page", str(folder / PAGE))]))
 
 
+def read_or_simulate(options: ArchOptions) -> Returns:
+    if (options.file is None) == (options.simulated is None):
+        raise InvalidArgument("give a file of prices, or --simulate N, and not both")
+    if options.file is None:
+        return simulated_returns(options.simulated or 0, options.seed)
+    return returns_of(options.file, options.price, options.time, options.segment, options.overnight)
+
+
 def numbers(orders: str) -> list[int]:
-    """Take numbers apart that have commas in between."""
     try:
         return sorted({int(word) for word in orders.split(",")})
     except ValueError as error:

@@ -1,5 +1,6 @@
 """``gumbelrace coreference``: clusters of mentions of authors, and weights fitted to labelled ones."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,9 +10,19 @@ from typer.core import TyperGroup
 
 from gumbelrace.applications.coreference import Task, resolve, simulated_mentions, write_resolved
 from gumbelrace.applications.coreference_search import SAMPLERS, Search, fitted, picked
-from gumbelrace.cli.options import Complete, Delta, Fields, Folder, Jobs, Seed, fields, processors
-from gumbelrace.cli.progress import counting, waiting
-from gumbelrace.cli.text import paragraphs
+from gumbelrace.cli.options import (
+    Complete,
+    Delta,
+    Fields,
+    Folder,
+    Jobs,
+    Seed,
+    fields,
+    grouped,
+    no_default,
+    processors,
+)
+from gumbelrace.cli.terminal import counting, paragraphs, waiting
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.base import checked_delta
 from gumbelrace.models.coreference.block import blocks
@@ -20,7 +31,7 @@ from gumbelrace.models.coreference.mentions import MISSING, mentions
 from gumbelrace.models.coreference.simulate import simulate
 from gumbelrace.report.coreference import coreference_page, summary, task_facts
 from gumbelrace.report.page import write_page
-from gumbelrace.tables.mentions import read_mentions
+from gumbelrace.tables.mentions import ReadMentions, read_mentions
 from gumbelrace.tables.writing import make_folder
 
 PAGE, AUTO = "coreference.html", "auto"
@@ -44,45 +55,47 @@ class WithDefault(TyperGroup):
 app = typer.Typer(cls=WithDefault, help="Put mentions of authors into clusters, one for each person.")
 
 
-@app.command(RESOLVE)
-def resolve_file(
+@dataclass(frozen=True)
+class ResolveOptions:
+    """What `resolve` takes."""
+
     file: Annotated[
         Path | None,
         typer.Argument(
             metavar="FILE", help="Mentions, a row each: .csv, .csv.gz or .parquet.", show_default=False
         ),
-    ] = None,
-    out: Folder = Path("coreference"),
+    ] = None
+    out: Folder = Path("coreference")
     simulated: Annotated[
-        int | None,
-        typer.Option(
-            "--simulate", min=10, metavar="N", help="Use N simulated mentions.", show_default=False
-        ),
-    ] = None,
-    column: Fields = None,
+        int | None, no_default("N", "Use N simulated mentions.", "--simulate", least=10)
+    ] = None
+    column: Fields = None
     weights: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Weights of the pairwise factor, as `fit` writes them; default: those of the library (for "
+        no_default(
+            "FILE",
+            "Weights of the pairwise factor, as `fit` writes them; default: those of the library (for "
             "simulated mentions: fitted to others).",
-            show_default=False,
         ),
-    ] = None,
-    sampler: Annotated[str, typer.Option(metavar="NAME", help=f"{AUTO}, {', '.join(SAMPLERS)}.")] = AUTO,
+    ] = None
+    sampler: Annotated[str, typer.Option(metavar="NAME", help=f"{AUTO}, {', '.join(SAMPLERS)}.")] = AUTO
     compare: Annotated[
         bool, typer.Option("--compare", help="Show a raced and an exact sampler side by side.")
-    ] = False,
-    complete: Complete = False,
-    sweeps: Annotated[int, typer.Option(min=2, metavar="N", help="Sweeps over all mentions.")] = SWEEPS,
+    ] = False
+    complete: Complete = False
+    sweeps: Annotated[int, typer.Option(min=2, metavar="N", help="Sweeps over all mentions.")] = SWEEPS
     starts: Annotated[
         int, typer.Option(min=1, metavar="N", help="Search each block so often; keep the most probable.")
-    ] = STARTS,
-    runs: Annotated[int, typer.Option(min=1, metavar="N", help="Runs with other random numbers.")] = 1,
-    delta: Delta = 0.05,
-    seed: Seed = 0,
-    jobs: Jobs = None,
-) -> None:
+    ] = STARTS
+    runs: Annotated[int, typer.Option(min=1, metavar="N", help="Runs with other random numbers.")] = 1
+    delta: Delta = 0.05
+    seed: Seed = 0
+    jobs: Jobs = None
+
+
+@app.command(RESOLVE)
+@grouped
+def resolve_file(options: ResolveOptions) -> None:
     """Put mentions of authors into clusters, one for each person.
 
     Mentions are compared in blocks, by default those with the same family name and first initial. Each is
@@ -103,27 +116,40 @@ def resolve_file(
 
     `gumbelrace coreference --simulate 20000`
     """
-    checked_delta(delta)
-    check_sampler(sampler)
-    loaded = None if weights is None else Factor.load(weights)
-    if (file is None) == (simulated is None):
-        raise InvalidArgument("give a file of mentions, or --simulate N, and not both")
-    with waiting("reading mentions"):
-        given = read_mentions(file, fields(column)) if file else simulated_mentions(simulated or 0, seed)
-    factor = loaded or (Factor.default() if simulated is None else factor_of_simulations(seed))
-    search = Search(sweeps, max(1, 3 * sweeps // 10), delta=delta, starts=starts)
-    first = sampler if sampler != AUTO else picked(max(map(len, given.mentions.rows_by_block())))
-    others = COMPARED if compare or simulated is not None else ()
-    samplers = [first, *(name for name in others if name != first)]
-    task = Task(given.mentions, factor, search, samplers, runs, seed, complete)
-    folder = make_folder(out)
-    place = folder / f".coreference-{starts}-{sweeps}-{seed}"
+    checked_delta(options.delta)
+    check_sampler(options.sampler)
+    found, factor = mentions_and_factor(options)
+    search = Search(
+        options.sweeps, max(1, 3 * options.sweeps // 10), delta=options.delta, starts=options.starts
+    )
+    samplers = chosen_samplers(options, largest=max(map(len, found.mentions.rows_by_block())))
+    task = Task(found.mentions, factor, search, samplers, options.runs, options.seed, options.complete)
+    folder = make_folder(options.out)
+    place = folder / f".coreference-{options.starts}-{options.sweeps}-{options.seed}"
     with counting("clustering", task.work) as finished:
-        resolved = resolve(task, place, jobs or processors(), finished)
+        resolved = resolve(task, place, options.jobs or processors(), finished)
     with waiting("making the page"):
-        files = write_resolved(folder, resolved, given.ids)
+        files = write_resolved(folder, resolved, found.ids)
         write_page(folder / PAGE, coreference_page(resolved, task_facts(task), files))
     print(paragraphs([*summary(resolved), ("page", str(folder / PAGE))]))
+
+
+def mentions_and_factor(options: ResolveOptions) -> tuple[ReadMentions, Factor]:
+    """Read mentions or simulate them, and take the factor that is meant for them."""
+    loaded = None if options.weights is None else Factor.load(options.weights)
+    if (options.file is None) == (options.simulated is None):
+        raise InvalidArgument("give a file of mentions, or --simulate N, and not both")
+    with waiting("reading mentions"):
+        if options.file:
+            return read_mentions(options.file, fields(options.column)), loaded or Factor.default()
+        simulated = simulated_mentions(options.simulated or 0, options.seed)
+    return simulated, loaded or factor_of_simulations(options.seed)
+
+
+def chosen_samplers(options: ResolveOptions, largest: int) -> list[str]:
+    first = options.sampler if options.sampler != AUTO else picked(largest)
+    others = COMPARED if options.compare or options.simulated is not None else ()
+    return [first, *(name for name in others if name != first)]
 
 
 @app.command("fit")
@@ -155,20 +181,16 @@ def fit_file(
     with waiting("fitting"):
         factor, score = fitted(blocks(found), np.random.default_rng(seed), complete, processors())
     factor.save(weights)
-    print(
-        paragraphs(
-            [
-                ("fitted to", f"{np.sum(found.label != MISSING):,} labelled mentions"),
-                ("F1", f"{score.f1:.4f} on the mentions it was fitted to (B³)"),
-                ("shaping", str(factor.shaping)),
-                ("weights", str(weights)),
-            ]
-        )
-    )
+    lines = {
+        "fitted to": f"{np.sum(found.label != MISSING):,} labelled mentions",
+        "F1": f"{score.f1:.4f} on the mentions it was fitted to (B³)",
+        "shaping": str(factor.shaping),
+        "weights": str(weights),
+    }
+    print(paragraphs(lines.items()))
 
 
 def check_sampler(sampler: str) -> None:
-    """Check that there is such a sampler."""
     if sampler not in (AUTO, *SAMPLERS):
         raise InvalidArgument(f"--sampler is {sampler!r}; give {AUTO}, {', '.join(SAMPLERS)}")
 

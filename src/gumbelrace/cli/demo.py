@@ -34,17 +34,7 @@ def demo(
 
 
 def show(out: Path, size: int = 200_000, arms: int = 10, draws: int = 2000) -> None:
-    """Print a table of all methods on a built-in problem, and write a page that shows it.
-
-    Parameters
-    ----------
-    out : Path
-        The page.
-    size, arms : int
-        Number of rows N and of arms D.
-    draws : int
-        Draws of the fast methods; slow ones get fewer.
-    """
+    """Print a table of all methods on a problem, and write a page; slow methods make fewer draws."""
     print(INTRODUCTION.format(arms=arms, size=size, scale=SCALE))
     print(f"{HEADER}\n{'-' * len(HEADER)}", flush=True)
     found = []
@@ -58,7 +48,6 @@ def show(out: Path, size: int = 200_000, arms: int = 10, draws: int = 2000) -> N
 
 
 def line(row: Row) -> str:
-    """Lay out a row of the table."""
     ground = "proved" if row.promise.proved else "assumed"
     return COLUMNS.format(
         row.method,

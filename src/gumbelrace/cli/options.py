@@ -1,66 +1,51 @@
 """Options that commands share."""
 
 import csv
+import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
 from gumbelrace.errors import InvalidArgument
 
-Table = Annotated[
-    Path,
-    typer.Argument(
-        metavar="FILE",
-        help="Table with a column for each candidate: .npy, .csv, .csv.gz or .parquet.",
-        show_default=False,
-    ),
-]
+
+def no_default(metavar: str, help: str, *names: str, least: float | None = None) -> Any:
+    """Give an option that need not be given, and whose help shows no default."""
+    return typer.Option(*names, metavar=metavar, help=help, min=least, show_default=False)
+
+
 Delta = Annotated[
     float, typer.Option(metavar="DELTA", help="How likely an error may be: more than 0, less than 1.")
 ]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same result.")]
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        metavar="A,B,...",
-        help="Use these columns only, by name, or by number in a .npy file.",
-        show_default=False,
-    ),
-]
-RewardRange = Annotated[
-    tuple[float, float] | None,
-    typer.Option(
-        "--reward-range",
-        metavar="LOW HIGH",
-        help="Every number lies between these: makes the answer a proved one.",
-        show_default=False,
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Folder = Annotated[
     Path, typer.Option(metavar="FOLDER", help="Write the page and the data here; made if missing.")
 ]
-Jobs = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="N", help="Threads; default: as many as processors.", show_default=False),
+Jobs = Annotated[int | None, no_default("N", "Threads; default: as many as processors.", least=1)]
+COLUMN = "Read FIELD (author, coauthors, label, ...) from the column NAME; may be repeated."
+Fields = Annotated[list[str] | None, no_default("FIELD=NAME", COLUMN, "--column")]
+Complete = Annotated[
+    bool, typer.Option("--complete", help="All mentions of the labelled persons have labels.")
 ]
 
-Fields = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--column",
-        metavar="FIELD=NAME",
-        help="Read FIELD (author, coauthors, label, ...) from the column NAME; may be repeated.",
-        show_default=False,
-    ),
-]
-Complete = Annotated[
-    bool,
-    typer.Option("--complete", help="All mentions of the labelled persons have labels."),
-]
+Options = TypeVar("Options")
+
+
+def grouped(command: Callable[[Options], None]) -> Callable[..., None]:
+    """Let a command take its options as one dataclass, whose fields are the options that typer sees."""
+    kind = next(iter(get_type_hints(command).values()))
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        command(kind(**given))
+
+    run.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined]
+    run.__annotations__ = get_type_hints(kind, include_extras=True)
+    return run
 
 
 def split_names(columns: str | None) -> list[str] | None:
@@ -69,7 +54,6 @@ def split_names(columns: str | None) -> list[str] | None:
 
 
 def processors() -> int:
-    """Count the processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -11,10 +11,9 @@ from rich.table import Table
 
 from gumbelrace.applications.store import stored
 from gumbelrace.cli.options import Jobs, Seed, processors
-from gumbelrace.cli.progress import counting, waiting
 from gumbelrace.cli.reproduce_arch import arch
 from gumbelrace.cli.reproduce_coreference import coreference
-from gumbelrace.cli.text import paragraphs
+from gumbelrace.cli.terminal import counting, paragraphs, waiting
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.paper.bounds import compared_levels
 from gumbelrace.paper.claims import claims_summary
@@ -53,8 +52,8 @@ def synthetic(
 
     Every method draws from p(X) with 2, 10 and 100 states and 100,000 rewards each: normal, uniform and
     lognormal ones, at three levels of difficulty and several error bounds δ. FOLDER gets a page,
-    synthetic.html, with the paper's figures, its claims and whether they held, and all records as CSV
-    (and Parquet, if pyarrow is installed).
+    synthetic.html, with the paper's figures, its claims and whether they held, and all records as CSV and
+    Parquet.
 
     Without --quick or --full a point has 2,000 draws, which takes about ten minutes on two processors. Stop
     it with Ctrl-C; the same command goes on where it was.
@@ -74,7 +73,6 @@ def synthetic(
 
 
 def draws_of(quick: bool, full: bool) -> int:
-    """Give the draws a point."""
     if quick and full:
         raise InvalidArgument("--quick and --full exclude each other; give one of them, or neither")
     return QUICK if quick else FULL if full else USUAL
@@ -114,7 +112,6 @@ def level_table(levels: Sequence[Level]) -> Table:
 
 
 def level_rows(delta: float, levels: Sequence[Level]) -> Iterator[list[str]]:
-    """Give the lines of one δ."""
     yield [f"{delta:g}", "printed", *(f"{level.printed:.5f}" for level in levels)]
     yield ["", "two-sided", *(f"{level.two_sided:.5f}" for level in levels)]
     yield ["", "one-sided", *(f"{level.one_sided:.5f}" for level in levels)]

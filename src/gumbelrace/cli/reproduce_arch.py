@@ -11,10 +11,9 @@ import typer
 from gumbelrace.applications.arch import ORDERS, Estimates
 from gumbelrace.applications.arch_chains import Plan
 from gumbelrace.applications.arch_result import check_packages, checkpoints, choose_order, write_result
-from gumbelrace.cli.options import Folder, Seed
-from gumbelrace.cli.progress import waiting
+from gumbelrace.cli.options import Folder, Seed, no_default
 from gumbelrace.cli.returns import AtNight, Price, Segment, Time, described, returns_of, simulated_returns
-from gumbelrace.cli.text import paragraphs
+from gumbelrace.cli.terminal import paragraphs, waiting
 from gumbelrace.models.returns import Overnight, Returns
 from gumbelrace.paper.arch import claims, paper_facts, reproduced_page
 from gumbelrace.paper.arch_exact import with_twin
@@ -44,11 +43,7 @@ def arch(
     out: Folder = Path("arch"),
     data: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Prices: .csv, .csv.gz or .parquet. Without it, 13,000 returns are simulated.",
-            show_default=False,
-        ),
+        no_default("FILE", "Prices: .csv, .csv.gz or .parquet. Without it, 13,000 returns are simulated."),
     ] = None,
     price: Price = "close",
     time: Time = "datetime",

@@ -8,9 +8,8 @@ import typer
 
 from gumbelrace.applications.coreference import Resolved, Task, resolve, simulated_mentions, write_resolved
 from gumbelrace.applications.coreference_search import Search, fitted
-from gumbelrace.cli.options import Complete, Fields, Folder, Seed, fields, processors
-from gumbelrace.cli.progress import counting, waiting
-from gumbelrace.cli.text import paragraphs
+from gumbelrace.cli.options import Complete, Fields, Folder, Seed, fields, no_default, processors
+from gumbelrace.cli.terminal import counting, paragraphs, waiting
 from gumbelrace.paper.coreference import (
     EXACT,
     PAPER_SETTING,
@@ -36,11 +35,7 @@ def coreference(
     out: Folder = Path("coreference"),
     data: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Mentions: .csv, .csv.gz or .parquet. Without it, 20,000 are simulated.",
-            show_default=False,
-        ),
+        no_default("FILE", "Mentions: .csv, .csv.gz or .parquet. Without it, 20,000 are simulated."),
     ] = None,
     column: Fields = None,
     complete: Complete = False,

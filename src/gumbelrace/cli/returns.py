@@ -6,26 +6,22 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from gumbelrace.cli.options import no_default
 from gumbelrace.models.arch.data import simulate
 from gumbelrace.models.returns import Overnight, Returns, returns_from_prices, standardised
 from gumbelrace.tables.prices import read_prices
 
 Price = Annotated[str, typer.Option(metavar="COLUMN", help="Column of the prices.")]
 Time = Annotated[str, typer.Option(metavar="COLUMN", help="Column of their times.")]
-Segment = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="Column of labels that returns never cross.", show_default=False),
-]
+Segment = Annotated[str | None, no_default("COLUMN", "Column of labels that returns never cross.")]
 AtNight = Annotated[Overnight, typer.Option(help="What becomes of returns from one day to another.")]
 
 
 def simulated_returns(count: int, seed: int) -> Returns:
-    """Simulate returns of order 10."""
     return standardised(simulate(count, np.random.default_rng([seed, 10])))
 
 
 def returns_of(path: Path, price: str, time: str, segment: str | None, overnight: Overnight) -> Returns:
-    """Read prices and take returns."""
     return returns_from_prices(*read_prices(path, price, time, segment), overnight)
 
 

@@ -10,7 +10,7 @@ from gumbelrace.control_variates.by_cells import Derivatives, Floats
 from gumbelrace.control_variates.computed import checked_centre
 from gumbelrace.control_variates.parameters import ParameterTaylor
 from gumbelrace.control_variates.stored import stored_taylor
-from gumbelrace.optional import optional
+from gumbelrace.errors import optional
 
 
 def jax_taylor(

@@ -10,8 +10,7 @@ from gumbelrace.paper.arch_exact import Audits, Checked, TwinResult
 from gumbelrace.paper.arch_study import PaperStudy
 from gumbelrace.paper.claims import claims_sentence, claims_table
 from gumbelrace.paper.records import Claim
-from gumbelrace.report.arch import arch_sections, cost_table, what_it_took
-from gumbelrace.report.arch_figures import four_panels
+from gumbelrace.report.arch import arch_sections, cost_table, four_panels, what_it_took
 from gumbelrace.report.numbers import count, interval
 from gumbelrace.report.page import Block, Files, Page, Section, Text
 

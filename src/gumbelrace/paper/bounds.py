@@ -22,11 +22,9 @@ from gumbelrace.methods.lilucb import Lil, heuristic, radius
 from gumbelrace.models.synthetic import normalised
 from gumbelrace.paper.records import BoundPoint, Level
 from gumbelrace.population.table import table
-from gumbelrace.report.charts import log_axis, panel_axes
-from gumbelrace.report.colours import STAND_IN
+from gumbelrace.report.figures import Size, inline_svg, log_axis, panel_axes
 from gumbelrace.report.numbers import percent, power_of_ten
-from gumbelrace.report.page import Key, Panel, Panels
-from gumbelrace.report.svg import Size, inline_svg
+from gumbelrace.report.page import LIGHT, Key, Panel, Panels
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -195,7 +193,7 @@ def draw_levels(figure: Any, tracks: dict[float, list[Level]]) -> None:
     axes = panel_axes(figure, "δ", "B")
     log_axis(axes.xaxis, power_of_ten)
     for number, track in enumerate(tracks.values()):
-        at, colour = [level.delta for level in track], STAND_IN[step(number)]
+        at, colour = [level.delta for level in track], LIGHT[step(number)]
         axes.plot(at, [level.two_sided for level in track], color=colour, linewidth=1.2)
         axes.plot(at, [level.one_sided for level in track], color=colour, linewidth=1.2, dashes=DASHES)
         axes.plot(at, [level.printed for level in track], ".", color=colour, markersize=5)
@@ -204,9 +202,9 @@ def draw_levels(figure: Any, tracks: dict[float, list[Level]]) -> None:
 def draw_differences(figure: Any, tracks: dict[float, list[Level]]) -> None:
     """Draw how far the printed and the one-sided B are from the two-sided one."""
     axes = panel_axes(figure, "δ", "B less the two-sided B")
-    axes.axhline(0.0, color=STAND_IN["quiet"], linewidth=1)
+    axes.axhline(0.0, color=LIGHT["quiet"], linewidth=1)
     for number, track in enumerate(tracks.values()):
-        at, colour = [level.delta for level in track], STAND_IN[step(number)]
+        at, colour = [level.delta for level in track], LIGHT[step(number)]
         apart = [level.one_sided - level.two_sided for level in track]
         axes.plot(at, apart, color=colour, linewidth=1.2, dashes=DASHES)
         axes.plot(at, [level.printed - level.two_sided for level in track], ".", color=colour, markersize=5)

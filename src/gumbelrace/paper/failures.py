@@ -13,11 +13,9 @@ from gumbelrace.paper.records import Broken
 from gumbelrace.paper.synthetic_figures import ON_THE_LINE, delta_axis
 from gumbelrace.paper.synthetic_problem import METHODS, PaperTable
 from gumbelrace.population.base import Floats
-from gumbelrace.report.charts import log_axis, look_of, method_keys, panel_axes
-from gumbelrace.report.colours import STAND_IN
+from gumbelrace.report.figures import Size, inline_svg, log_axis, look_of, method_keys, panel_axes
 from gumbelrace.report.numbers import count, interval, percent, power_of_ten, probability
-from gumbelrace.report.page import Column, Key, Panel, Panels, Table
-from gumbelrace.report.svg import Size, inline_svg
+from gumbelrace.report.page import LIGHT, Column, Key, Panel, Panels, Table
 
 SIZE = 5000
 DELTAS = (0.01, 0.03, 0.1)
@@ -97,7 +95,7 @@ def case_panel(case: str, broken: Sequence[Broken]) -> Panel:
         delta_axis(axes, [one.delta for one in broken])
         log_axis(axes.yaxis, power_of_ten)
         axes.set_ylim(1.0 / (3.0 * max(one.draws for one in broken)), 2.0)
-        axes.axline((1e-3, 1e-3), (1e-1, 1e-1), color=STAND_IN["quiet"], dashes=(2, 2), linewidth=1)
+        axes.axline((1e-3, 1e-3), (1e-1, 1e-1), color=LIGHT["quiet"], dashes=(2, 2), linewidth=1)
         for number, method in enumerate(methods):
             shift = APART ** (number - (len(methods) - 1) / 2)
             draw_method(axes, [one for one in broken if one.method == method], shift)

@@ -7,9 +7,10 @@ from itertools import groupby
 from typing import Any
 
 from gumbelrace.paper.records import BoundPoint, Record
-from gumbelrace.report.charts import (
+from gumbelrace.report.figures import (
     MARKERS,
     PANEL,
+    inline_svg,
     log_axis,
     look_of,
     method_keys,
@@ -17,10 +18,8 @@ from gumbelrace.report.charts import (
     say,
     shape_keys,
 )
-from gumbelrace.report.colours import STAND_IN
 from gumbelrace.report.numbers import count, percent, power_of_ten, probability
-from gumbelrace.report.page import Key, Panel, Panels
-from gumbelrace.report.svg import inline_svg
+from gumbelrace.report.page import LIGHT, Key, Panel, Panels
 
 APART = 1.05  # series at one δ stand side by side
 PAIRED = ("lil'UCB", "Racing-EBS", "Racing-Normal", "Betting")
@@ -100,7 +99,7 @@ def error_panel(records: Sequence[Record], scale: float) -> Panel:
         delta_axis(axes, [one.delta for one in records])
         log_axis(axes.yaxis, power_of_ten)
         axes.set_ylim(1.0 / (3.0 * max(one.draws for one in records)), 0.5)
-        axes.axline((1e-3, 1e-3), (1e-1, 1e-1), color=STAND_IN["quiet"], dashes=(2, 2), linewidth=1)
+        axes.axline((1e-3, 1e-3), (1e-1, 1e-1), color=LIGHT["quiet"], dashes=(2, 2), linewidth=1)
         for number, (method, shape, track) in enumerate(series(here)):
             draw_errors(axes, track, method, shape, APART ** (number / 2 - 2.5))
         if not any(one.errors for one in here):
@@ -173,7 +172,7 @@ def probabilities_panel(probabilities: Sequence[float]) -> Panel:
 
     def draw(figure: Any) -> None:
         axes = panel_axes(figure, "X", "p(X)")
-        axes.bar(range(1, len(probabilities) + 1), probabilities, 0.72, color=STAND_IN["quiet"])
+        axes.bar(range(1, len(probabilities) + 1), probabilities, 0.72, color=LIGHT["quiet"])
         axes.grid(visible=False, axis="x")
         axes.locator_params(axis="y", nbins=4)
         if len(probabilities) <= 12:

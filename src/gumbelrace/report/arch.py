@@ -2,15 +2,27 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import date
-from importlib.metadata import version
+from functools import partial
 from typing import Any
 
-from gumbelrace.applications.arch_chains import Plan, Sampled
+import numpy as np
+
+from gumbelrace.applications.arch_chains import EXACT, RACED, Correlation, Cost, Plan, Sampled, Track
 from gumbelrace.applications.arch_result import ArchResult
-from gumbelrace.report.arch_figures import four_panels
-from gumbelrace.report.numbers import count, interval, microseconds, percent, rate
-from gumbelrace.report.page import Column, Files, Page, Section, Table, Text
+from gumbelrace.report.figures import Look, log_axis, panel, panel_axes
+from gumbelrace.report.numbers import count, interval, microseconds, percent, power_of_ten, rate
+from gumbelrace.report.page import (
+    LIGHT,
+    Column,
+    Files,
+    Page,
+    Panels,
+    Section,
+    Table,
+    Text,
+    table_of,
+    version_and_day,
+)
 
 TITLE = "Which order has this ARCH model?"
 LEAD = (
@@ -33,24 +45,19 @@ CAPTION = (
     "likelihoods evaluated. (c) Share of the visits in each run, with weights that make all orders about "
     "equally likely. (d) Autocorrelation of q."
 )
+LOOKS = {RACED: Look(RACED, "series-3", (), "o"), EXACT: Look(EXACT, "series-2", (5.0, 2.0), "x")}
+# How far to either side the marks of samplers are from the place of their order.
+APART = 0.12
+# Intervals into which a series is cut: a panel has no room for more.
+PIECES = 220
+# Estimates further off than this would hide the others.
+FARTHEST = 6.0
 
 
 def arch_page(
     result: ArchResult, returns: Sequence[float], facts: Mapping[str, str], files: Mapping[str, str]
 ) -> Page:
-    """Give the page of a result.
-
-    Parameters
-    ----------
-    result : ArchResult
-        What was found.
-    returns : sequence of float
-        Standardised returns.
-    facts : mapping
-        What was run, in words: label -> value.
-    files : mapping
-        Files beside the page: name -> contents.
-    """
+    """Give the page of a result, with facts (label -> value) and files beside it (name -> contents)."""
     sections = [*arch_sections(result, returns, what_it_took(result)), Section("The data", [Files(files)])]
     return Page(TITLE, LEAD, facts, sections)
 
@@ -70,12 +77,11 @@ def arch_sections(result: ArchResult, returns: Sequence[float], took: str) -> li
 
 
 def plan_facts(plan: Plan) -> dict[str, str]:
-    """Say how it was run."""
     return {
         "Chains": f"{plan.chains} of {plan.steps:,} steps",
         "δ of a decision": f"{plan.delta:g}",
         "Seed": str(plan.seed),
-        "gumbelrace": f"{version('gumbelrace')}, {date.today().isoformat()}",
+        **version_and_day(),
     }
 
 
@@ -93,7 +99,6 @@ def summary(result: ArchResult) -> list[tuple[str, str]]:
 
 
 def answer(result: ArchResult) -> str:
-    """Say which order it is."""
     best = result.orders[result.best]
     probability = math.exp(best.log_probability)
     text = (
@@ -105,18 +110,14 @@ def answer(result: ArchResult) -> str:
 
 
 def lowest_bic(result: ArchResult) -> int:
-    """Give the order that the BIC prefers."""
     return int(min(result.orders, key=lambda one: one.bic).order)
 
 
 def orders_table(result: ArchResult) -> Table:
-    """Lay out the orders."""
-    rows = [order_row(one) for one in result.orders]
-    return Table([Column(title) for title in rows[0]], [[*row.values()] for row in rows])
+    return table_of([order_row(one) for one in result.orders])
 
 
 def order_row(one: Any) -> dict[str, str]:
-    """Give the cells of an order, by the titles of their columns."""
     row = {
         "order q": str(one.order),
         "p(q | r)": f"{math.exp(one.log_probability):.3g}",
@@ -133,7 +134,6 @@ def order_row(one: Any) -> dict[str, str]:
 
 
 def estimate(value: float, error: float) -> str:
-    """Write a number with its standard error."""
     return f"{plain(value)} ± {error:.2f}" if math.isfinite(value) else "not visited"
 
 
@@ -154,37 +154,106 @@ def what_it_took(result: ArchResult) -> str:
 
 
 def cost_table(samplers: Sequence[Sampled]) -> Table:
-    """Lay out what each sampler took."""
-    names = (
-        "sampler",
-        "steps",
-        "likelihoods a step",
-        "of exact",
-        "µs a step",
-        "effective draws of q",
-        "a second",
-        "a million likelihoods",
-    )
-    columns = [Column(name, is_number=name != "sampler") for name in names]
-    rows = []
-    for sampler in samplers:
-        cost = sampler.cost
-        rows.append(
-            [
-                cost.sampler,
-                count(cost.steps),
-                count(cost.evaluations),
-                percent(cost.share),
-                microseconds(cost.seconds),
-                count(cost.effective),
-                rate(cost.effective_a_second),
-                rate(1e6 * cost.effective_a_read),
-            ]
-        )
-    return Table(columns, rows)
+    return table_of([cost_row(sampler.cost) for sampler in samplers], words=("sampler",))
+
+
+def cost_row(cost: Cost) -> dict[str, str]:
+    return {
+        "sampler": cost.sampler,
+        "steps": count(cost.steps),
+        "likelihoods a step": count(cost.evaluations),
+        "of exact": percent(cost.share),
+        "µs a step": microseconds(cost.seconds),
+        "effective draws of q": count(cost.effective),
+        "a second": rate(cost.effective_a_second),
+        "a million likelihoods": rate(1e6 * cost.effective_a_read),
+    }
 
 
 def parameters_table(result: ArchResult) -> Table:
-    """Lay out the parameters of the most probable model."""
     columns = [Column("parameter", is_number=False), *map(Column, ("mean", "deviation", "2.5%", "97.5%"))]
     return Table(columns, [[p.name, *(f"{x:.4f}" for x in p[1:])] for p in result.parameters])
+
+
+def four_panels(
+    returns: Sequence[float],
+    estimates: tuple[Sequence[Track], Mapping[int, float]],
+    samplers: Sequence[Sampled],
+    correlations: Sequence[Correlation],
+    caption: str,
+) -> Panels:
+    """Draw the paper's panels, for the samplers of any setting.
+
+    `estimates` are those of log p(q | r) over time, and for each order the value that they are compared
+    with; `samplers` are chains with fixed weights: raced, and perhaps exact.
+    """
+    panels = [
+        panel("(a) returns", partial(draw_returns, returns=returns), "Standardised returns."),
+        panel(
+            "(b) estimates",
+            partial(draw_tracks, tracks=estimates[0], final=estimates[1]),
+            "Estimates of log p(q | r) over time.",
+        ),
+        panel(
+            "(c) adjusted posterior, by run",
+            partial(draw_runs, samplers=samplers),
+            "Share of the visits of each order, by run.",
+        ),
+        panel(
+            "(d) autocorrelation of q",
+            partial(draw_correlations, correlations=correlations),
+            "Autocorrelation of q.",
+        ),
+    ]
+    return Panels(panels, 2, caption, [LOOKS[sampler.name].key for sampler in samplers])
+
+
+def draw_returns(figure: Any, returns: Sequence[float]) -> None:
+    """Draw the series, thinned to what a panel can show."""
+    axes = panel_axes(figure, "row", "return")
+    values = np.asarray(returns)
+    parts = np.array_split(np.arange(len(values)), min(len(values), PIECES))
+    low, high = (np.array([f(values[part]) for part in parts]) for f in (np.min, np.max))
+    axes.fill_between([part[0] for part in parts], low, high, color=LIGHT["ink"], linewidth=0.0, alpha=0.7)
+
+
+def draw_tracks(figure: Any, tracks: Sequence[Track], final: Mapping[int, float]) -> None:
+    axes = panel_axes(figure, "likelihoods evaluated", "log p(q | r), difference")
+    log_axis(axes.xaxis, power_of_ten)
+    axes.axhline(0.0, color=LIGHT["grid"], linewidth=0.8)
+    highest = 0.0
+    for name in (EXACT, RACED):
+        for order, value in final.items():
+            track = [t for t in tracks if t.sampler == name and t.order == order]
+            apart = [t.log_probability - value for t in track]
+            highest = max([highest, *map(abs, apart)])
+            LOOKS[name].line(axes, [t.evaluations for t in track], apart)
+    if highest > FARTHEST:
+        axes.set_ylim(-FARTHEST, FARTHEST)
+
+
+def draw_runs(figure: Any, samplers: Sequence[Sampled]) -> None:
+    """Draw the share of the visits, a mark for each chain and order."""
+    axes = panel_axes(figure, "order q", "share of the visits")
+    orders = [one.order for one in samplers[0].orders]
+    axes.axhline(1.0 / len(orders), color=LIGHT["grid"], linewidth=0.8)
+    for sampler, shift in zip(samplers, np.linspace(-APART, APART, len(samplers)), strict=True):
+        for chain in sampler.by_chain:
+            total = sum(one.visits for one in chain)
+            axes.plot(
+                np.arange(len(orders)) + shift,
+                [one.visits / total for one in chain],
+                LOOKS[sampler.name].marker,
+                color=LOOKS[sampler.name].ink,
+                markersize=3.5,
+            )
+    axes.set_xticks(range(len(orders)), [str(order) for order in orders])
+    axes.set_ylim(0.0, None)
+
+
+def draw_correlations(figure: Any, correlations: Sequence[Correlation]) -> None:
+    axes = panel_axes(figure, "lag", "correlation")
+    axes.axhline(0.0, color=LIGHT["grid"], linewidth=0.8)
+    for name in (RACED, EXACT):
+        found = [c for c in correlations if c.sampler == name]
+        LOOKS[name].line(axes, [c.lag for c in found], [c.correlation for c in found])

@@ -1,19 +1,26 @@
 """The page of author coreference: the clusters, what was evaluated, and the paper's two panels."""
 
 from collections.abc import Mapping, Sequence
-from datetime import date
 from functools import partial
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
 from gumbelrace.applications.coreference import Checked, Point, Resolved, Task
 from gumbelrace.models.coreference.mentions import MISSING
-from gumbelrace.report.charts import PANEL, Look, log_axis, panel_axes
+from gumbelrace.report.figures import Look, log_axis, panel, panel_axes
 from gumbelrace.report.numbers import count, interval, percent, power_of_ten, rate
-from gumbelrace.report.page import Block, Column, Files, Key, Page, Panel, Panels, Section, Table, Text
-from gumbelrace.report.svg import inline_svg
+from gumbelrace.report.page import (
+    Block,
+    Files,
+    Page,
+    Panels,
+    Section,
+    Table,
+    Text,
+    table_of,
+    version_and_day,
+)
 
 TITLE = "Who is who: author coreference"
 LEAD = (
@@ -45,23 +52,12 @@ CAPTION = (
 
 
 def coreference_page(resolved: Resolved, facts: Mapping[str, str], files: Mapping[str, str]) -> Page:
-    """Give the page.
-
-    Parameters
-    ----------
-    resolved : Resolved
-        What was found.
-    facts : mapping
-        What was run, in words: label -> value.
-    files : mapping
-        Files beside the page: name -> contents.
-    """
+    """Give the page of a result, with facts (label -> value) and files beside it (name -> contents)."""
     sections = [*coreference_sections(resolved), Section("The data", [Files(files)])]
     return Page(TITLE, LEAD, facts, sections)
 
 
 def task_facts(task: Task) -> dict[str, str]:
-    """Say what was run."""
     sizes = [len(rows) for rows in task.rows]
     return {
         "Mentions": f"{sum(sizes):,} in {len(sizes):,} blocks, the largest of {max(sizes):,}",
@@ -71,7 +67,7 @@ def task_facts(task: Task) -> dict[str, str]:
         "Runs": str(task.runs),
         "δ of a choice": f"{task.search.delta:g}",
         "Seed": str(task.seed),
-        "gumbelrace": f"{version('gumbelrace')}, {date.today().isoformat()}",
+        **version_and_day(),
     }
 
 
@@ -89,7 +85,6 @@ def summary(resolved: Resolved) -> list[tuple[str, str]]:
 
 
 def coreference_sections(resolved: Resolved) -> list[Section]:
-    """Give the sections on what was found."""
     blocks: list[Block] = [Text(answer(resolved)), samplers_table(resolved)]
     if has_labels(resolved):
         blocks.append(Text(COMPLETE if resolved.task.complete else CONVENTION))
@@ -105,7 +100,6 @@ def has_labels(resolved: Resolved) -> bool:
 
 
 def answer(resolved: Resolved) -> str:
-    """Say what was found by the first sampler."""
     name = resolved.task.samplers[0]
     last = resolved.last(name)
     clusters, mentions = count(last[0].clusters), count(sum(map(len, resolved.task.rows)))
@@ -118,7 +112,6 @@ def answer(resolved: Resolved) -> str:
 
 
 def audit_sentence(audit: Checked) -> str:
-    """Say how many choices were wrong."""
     return (
         f"Of {count(audit.choices)} choices of {LOOKS[audit.sampler].label!r} made again exactly, "
         f"{count(audit.errors)} were wrong (95% interval {interval(audit.interval)})."
@@ -126,21 +119,14 @@ def audit_sentence(audit: Checked) -> str:
 
 
 def mean(points: Sequence[Point], field: str) -> float:
-    """Average over runs."""
     return float(np.mean([getattr(point, field) for point in points]))
 
 
 def samplers_table(resolved: Resolved) -> Table:
-    """Lay out what each sampler reached and took."""
-    rows = [sampler_row(resolved, name) for name in resolved.task.samplers]
-    return Table(
-        [Column(title, is_number=title != "sampler") for title in rows[0]],
-        [[*row.values()] for row in rows],
-    )
+    return table_of([sampler_row(resolved, name) for name in resolved.task.samplers], words=("sampler",))
 
 
 def sampler_row(resolved: Resolved, name: str) -> dict[str, str]:
-    """Give the cells of a sampler, by the titles of their columns."""
     last = resolved.last(name)
     row = {"sampler": LOOKS[name].label, "clusters": count(mean(last, "clusters"))}
     if has_labels(resolved):
@@ -157,7 +143,6 @@ def sampler_row(resolved: Resolved, name: str) -> dict[str, str]:
 
 
 def panels(resolved: Resolved) -> Panels:
-    """Draw the panels."""
     drawn: list[tuple[str, Any, str]] = []
     if has_labels(resolved):
         drawn = [
@@ -168,14 +153,8 @@ def panels(resolved: Resolved) -> Panels:
         ("(c) evaluations of a sweep", draw_shares, "Share of an exact sweep's evaluations."),
         ("(d) sizes of clusters", draw_sizes, "Number of clusters of each size."),
     ]
-    legend = [
-        Key(LOOKS[name].label, LOOKS[name].colour, LOOKS[name].dashes) for name in resolved.task.samplers
-    ]
-    figures = [
-        Panel(title, inline_svg(partial(draw, resolved=resolved), label, PANEL))
-        for title, draw, label in drawn
-    ]
-    return Panels(figures, 2, CAPTION, legend)
+    figures = [panel(title, partial(draw, resolved=resolved), label) for title, draw, label in drawn]
+    return Panels(figures, 2, CAPTION, [LOOKS[name].key for name in resolved.task.samplers])
 
 
 def runs(resolved: Resolved) -> list[tuple[Look, list[Point]]]:
@@ -193,7 +172,7 @@ def draw_by_evaluations(figure: Any, resolved: Resolved) -> None:
     axes = panel_axes(figure, "factors evaluated", "B³ F1")
     log_axis(axes.xaxis, power_of_ten)
     for look, points in runs(resolved):
-        line(axes, look, [evaluated(p) for p in points], [p.f1 for p in points])
+        look.line(axes, [evaluated(p) for p in points], [p.f1 for p in points])
 
 
 def evaluated(point: Point) -> int:
@@ -205,27 +184,21 @@ def draw_by_sweeps(figure: Any, resolved: Resolved) -> None:
     """Draw the paper's second panel."""
     axes = panel_axes(figure, "sweep", "B³ F1")
     for look, points in runs(resolved):
-        line(axes, look, [p.sweep for p in points], [p.f1 for p in points])
+        look.line(axes, [p.sweep for p in points], [p.f1 for p in points])
 
 
 def draw_shares(figure: Any, resolved: Resolved) -> None:
     """Draw what each sweep evaluates, next to an exact one."""
     axes = panel_axes(figure, "sweep", "of an exact sweep")
     for look, points in runs(resolved):
-        line(axes, look, [p.sweep for p in points], [p.share for p in points])
+        look.line(axes, [p.sweep for p in points], [p.share for p in points])
     axes.set_ylim(0.0, None)
 
 
 def draw_sizes(figure: Any, resolved: Resolved) -> None:
-    """Draw how many clusters have each size."""
     axes = panel_axes(figure, "mentions in a cluster", "clusters")
     log_axis(axes.xaxis, power_of_ten)
     log_axis(axes.yaxis, power_of_ten)
     for name, clusters in resolved.clusters.items():
         sizes, number = np.unique(np.bincount(clusters[clusters >= 0]), return_counts=True)
         axes.plot(sizes, number, ".", color=LOOKS[name].ink, markersize=3.5)
-
-
-def line(axes: Any, look: Look, x: Sequence[float], y: Sequence[float | None]) -> None:
-    """Draw a run."""
-    axes.plot(x, y, color=look.ink, linestyle=look.style, linewidth=1.0)

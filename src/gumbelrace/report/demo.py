@@ -4,26 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gumbelrace.applications.demo import Row, Standing, WatchedRace
+from gumbelrace.errors import optional
 from gumbelrace.methods.base import Promise
-from gumbelrace.optional import optional
-from gumbelrace.report.charts import log_axis
-from gumbelrace.report.colours import STAND_IN
+from gumbelrace.report.figures import Size, inline_svg, log_axis
 from gumbelrace.report.numbers import count, microseconds, percent, times
-from gumbelrace.report.page import Code, Column, Page, Panel, Panels, Section, Table, Text
-from gumbelrace.report.svg import Size, inline_svg
+from gumbelrace.report.page import LIGHT, Code, Page, Panel, Panels, Section, Text, table_of
 
 LEAD = (
     "gumbelrace draws from a discrete distribution with very many factors while reading only those that"
     " the draw needs. Here is what its methods did on your machine a moment ago."
 )
-COLUMNS = [
-    Column("method", is_number=False),
-    Column("share read"),
-    Column("wrong draws"),
-    Column("µs a draw"),
-    Column("speed-up"),
-    Column("error bound", is_number=False),
-]
 READING = (
     "Share read: of all factors, by an average draw. Wrong: unlike an exact draw with the same Gumbel "
     "variables. Speed-up: over an exact scan by compiled code, measured in turns with it. Error bound: "
@@ -64,50 +54,38 @@ CAPTION = (
 
 
 def demo_page(rows: Sequence[Row], race: WatchedRace, facts: Mapping[str, str] | None = None) -> Page:
-    """Give the page of the demo.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        What each method did.
-    race : WatchedRace
-        One race to watch.
-    facts : mapping, optional
-        What was run, in words: label -> value.
-    """
+    """Give the page of the demo: what each method did, one race to watch, and facts (label -> value)."""
+    table = table_of([cells(row) for row in rows], words=("method", "error bound"))
     return Page(
         "gumbelrace, a demonstration",
         LEAD,
         facts or {},
         [
-            Section("What each method did", [Table(COLUMNS, [cells(row) for row in rows]), Text(READING)]),
+            Section("What each method did", [table, Text(READING)]),
             Section("Watch one race", [Text(story(race)), race_figure(race)]),
             Section("What to do next", [Text(NEXT), Code(OWN)]),
         ],
     )
 
 
-def cells(row: Row) -> list[str]:
-    """Lay out a row."""
-    return [
-        f"`{row.method}`" if "(" in row.method else row.method,
-        percent(row.read),
-        f"{count(row.errors)} of {count(row.draws)}",
-        microseconds(row.seconds),
-        times(row.speed_up),
-        bound(row.promise),
-    ]
+def cells(row: Row) -> dict[str, str]:
+    return {
+        "method": f"`{row.method}`" if "(" in row.method else row.method,
+        "share read": percent(row.read),
+        "wrong draws": f"{count(row.errors)} of {count(row.draws)}",
+        "µs a draw": microseconds(row.seconds),
+        "speed-up": times(row.speed_up),
+        "error bound": bound(row.promise),
+    }
 
 
 def bound(promise: Promise) -> str:
-    """Say how often a method may err."""
     if promise.delta == 0.0:
         return "never wrong"
     return f"{promise.delta:g}, {'proved' if promise.proved else 'assumed'}"
 
 
 def race_figure(race: WatchedRace) -> Panels:
-    """Give the figure of a race for a page."""
     size = Size(WIDTH, len(lanes(race)) * LANE + BELOW)
     svg = inline_svg(lambda figure: draw_race(figure, race), story(race), size)
     return Panels([Panel("", svg)], caption=CAPTION.format(delta=race.delta, rivals=race.arms - 1))
@@ -129,7 +107,6 @@ def story(race: WatchedRace) -> str:
 
 
 def joined(noun: str, names: Sequence[str]) -> str:
-    """Name one thing or several."""
     return f"{noun} {names[0]}" if len(names) == 1 else f"{noun}s {', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -161,15 +138,15 @@ def draw_race(figure: Any, race: WatchedRace) -> None:
 def draw_lane(axes: Any, track: list[Standing], wins: bool) -> None:
     """Draw one arm from its first look to its last."""
     rows, gaps, last = [one.rows for one in track], [one.estimate for one in track], track[-1]
-    colour = STAND_IN["accent" if wins else "quiet"]
-    axes.axhline(0.0, color=STAND_IN["quiet"], linewidth=0.9)
+    colour = LIGHT["accent" if wins else "quiet"]
+    axes.axhline(0.0, color=LIGHT["quiet"], linewidth=0.9)
     axes.vlines(
         rows, [one.low for one in track], [one.high for one in track], colour, linewidth=5, alpha=0.4
     )
     axes.plot(rows, gaps, color=colour, linewidth=1.8 if wins else 1.0, marker="o", markersize=4)
     if not last.alive:
-        axes.vlines(last.rows, last.low, last.high, STAND_IN["bad"], linewidth=5)
-        axes.plot(1.22 * last.rows, last.estimate, "x", ms=7, mew=2.2, color=STAND_IN["bad"])
+        axes.vlines(last.rows, last.low, last.high, LIGHT["bad"], linewidth=5)
+        axes.plot(1.22 * last.rows, last.estimate, "x", ms=7, mew=2.2, color=LIGHT["bad"])
     end = "wins" if wins else "read to the end" if last.alive else f"dropped after {count(last.rows)} rows"
     axes.text(
         0.995,
@@ -178,7 +155,7 @@ def draw_lane(axes: Any, track: list[Standing], wins: bool) -> None:
         transform=axes.transAxes,
         ha="right",
         va="top",
-        color=STAND_IN["accent" if wins else "ink"],
+        color=LIGHT["accent" if wins else "ink"],
         fontweight="bold" if wins else "normal",
     )
     tidy(axes)

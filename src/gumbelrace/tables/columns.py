@@ -1,46 +1,47 @@
-"""Named columns of CSV and Parquet files."""
+"""Named columns of CSV and Parquet files, read by pyarrow from front to back in batches of rows.
 
+CSV is UTF-8 with commas, plain or compressed by gzip, and has the columns' names in its first line.
+"""
+
+import csv
+import gzip
+import io
+import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from gumbelrace.errors import InvalidArgument, InvalidFile
-from gumbelrace.optional import optional
-from gumbelrace.tables.csv import csv_file
-from gumbelrace.tables.numbers import listed
-from gumbelrace.tables.parquet import parquet_file
+from gumbelrace.errors import InvalidArgument, InvalidFile, optional
+from gumbelrace.tables.numbers import listed, number
 
-
-class ColumnFile(Protocol):
-    """An open file, read from front to back in batches of rows."""
-
-    path: Path
-    names: list[str]
-    total: float  # how much there is to read
-
-    def done(self) -> float:
-        """Give how much of `total` has been read."""
-
-    def candidates(self) -> list[str]:
-        """Give the names of the columns that can be compared."""
-
-    def batches(self, names: Sequence[str]) -> Iterator[Any]:
-        """Read some columns as record batches of Arrow."""
+ENDINGS = (".csv", ".csv.gz", ".parquet", ".pq")
+# Bytes of a CSV file parsed at a time; a row that is longer needs one of the larger blocks.
+CSV_BLOCKS = (2**20, 2**24, 2**27)
+# Bytes of a Parquet file read at a time, and the most cells that are held.
+PARQUET_BUFFER, PARQUET_CELLS = 2**20, 2**18
+NOT_UTF8 = "{} is not in UTF-8; convert it, or save it as .parquet"
 
 
-OPENERS: dict[str, Callable[[Path], AbstractContextManager[ColumnFile]]] = {
-    ".csv": csv_file,
-    ".csv.gz": csv_file,
-    ".parquet": parquet_file,
-    ".pq": parquet_file,
-}
-
-
-def open_columns(path: Path) -> AbstractContextManager[ColumnFile]:
-    """Open a file of columns."""
-    return OPENERS[ending(path)](path)
+@contextmanager
+def open_columns(path: Path) -> Iterator["ColumnFile"]:
+    """Open a file of columns; say in our words what keeps it from being read."""
+    kind = ending(path)
+    pa = optional("pyarrow", "cli")
+    try:
+        with open(path, "rb") as raw:
+            yield CsvFile(raw, path) if kind.startswith(".csv") else ParquetFile(raw, path)
+    except UnicodeDecodeError as error:
+        raise InvalidFile(NOT_UTF8.format(path)) from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InvalidFile(f"{path} is not a gzip file, or is damaged; compress it again") from error
+    except (csv.Error, pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno:
+            raise  # of the system, in its own words
+        raise InvalidFile(
+            f"{path} is not a {kind} file, or is damaged ({error}); write it again"
+        ) from error
 
 
 def ending(path: Path, *more: str) -> str:
@@ -50,12 +51,136 @@ def ending(path: Path, *more: str) -> str:
         raise InvalidFile(f"{path} is a folder; give a {kinds} file")
     if not path.exists():
         raise InvalidFile(f"{path} does not exist; give a {kinds} file")
-    found = next((end for end in (*more, *OPENERS) if path.name.lower().endswith(end)), None)
+    found = next((end for end in (*more, *ENDINGS) if path.name.lower().endswith(end)), None)
     if found is None:
         raise InvalidFile(f"{path} is of a kind that cannot be read; convert it to {kinds}")
     if path.stat().st_size == 0:
         raise InvalidFile(f"{path} is empty; write it again")
     return found
+
+
+class ParquetFile:
+    """An open Parquet file: its `names` are those of all columns, `total` is the number of its rows."""
+
+    def __init__(self, raw: Any, path: Path) -> None:
+        parquet = optional("pyarrow.parquet", "cli")
+        self._file = parquet.ParquetFile(raw, buffer_size=PARQUET_BUFFER, pre_buffer=False)
+        self.path, self._done = path, 0
+        self.names, self.total = list(self._file.schema_arrow.names), self._file.metadata.num_rows
+
+    def done(self) -> int:
+        """Give how much of `total` has been read."""
+        return self._done
+
+    def candidates(self) -> list[str]:
+        """Give the names of the columns that can be compared: not those that are an index of pandas."""
+        index = (self._file.schema_arrow.pandas_metadata or {}).get("index_columns", [])
+        return [name for name in self.names if name not in index]
+
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Read some columns as record batches of Arrow, of the types that the file says."""
+        for batch in self._file.iter_batches(
+            max(1, PARQUET_CELLS // max(1, len(names))), columns=list(names)
+        ):
+            self._done += batch.num_rows
+            yield batch.select(list(names))
+
+
+class CsvFile:
+    """An open CSV file, used as a `ParquetFile`: every cell is a text, and `total` is a number of bytes."""
+
+    def __init__(self, raw: Any, path: Path) -> None:
+        self._raw, self.path, self._refusal = raw, path, ""
+        self._arrow, self._arrow_csv = optional("pyarrow", "cli"), optional("pyarrow.csv", "cli")
+        self.done, self.total = raw.tell, raw.seek(0, io.SEEK_END)
+        text = io.TextIOWrapper(self._bytes(), encoding="utf-8-sig", newline="")
+        self.names = [name.strip() for name in next(csv.reader(text), [])]
+        self._has_rows = any(line.strip() for line in text)
+        text.detach()  # the file itself stays open
+        if not self.names:
+            raise InvalidFile(
+                f"{path} begins with an empty line; it must begin with the names of its columns"
+            )
+
+    def candidates(self) -> list[str]:
+        """Give the names of the columns, which must be names and two or more."""
+        path, names = self.path, self.names
+        if "" in names:
+            raise InvalidFile(
+                f"{path}: column {names.index('')} (counted from 0) has no name; "
+                "name it in the first line, or leave it out when you write the file"
+            )
+        # Whole numbers may be names: some programs number the columns.
+        if None not in map(number, names) and not all(map(str.isdigit, names)):
+            raise InvalidFile(
+                f"{path} begins with numbers; its first line must have the names of the columns"
+            )
+        if len(names) == 1:
+            raise InvalidFile(
+                f"{path} has one column, {names[0]!r}; give two or more, with commas in between"
+            )
+        return names
+
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Read some columns as record batches of texts."""
+        done = 0
+        for block in CSV_BLOCKS if self._has_rows else ():
+            try:
+                for batch in self._rows_from(done, names, block):
+                    yield self._as_texts(batch, names)
+                    done += batch.num_rows
+                return
+            except self._arrow.ArrowInvalid as error:
+                if self._refusal:
+                    raise InvalidFile(self._refusal) from error
+                if block == CSV_BLOCKS[-1]:
+                    raise
+
+    def _bytes(self) -> Any:
+        self._raw.seek(0)
+        packed = self.path.name.lower().endswith(".gz")
+        return gzip.GzipFile(fileobj=self._raw) if packed else self._raw
+
+    def _rows_from(self, row: int, names: Sequence[str], block: int) -> Iterator[Any]:
+        for batch in self._parsed(names, block):
+            if batch.num_rows > row:
+                yield batch.slice(row)
+            row = max(0, row - batch.num_rows)
+
+    def _parsed(self, names: Sequence[str], block: int) -> Any:
+        """Open the reader of pyarrow; it knows columns by their numbers, since names may be there twice."""
+        options = self._arrow_csv
+        column_of = {name: str(column) for column, name in enumerate(self.names)}
+        wanted = [column_of[name] for name in names]
+        reading = options.ReadOptions(
+            use_threads=False,  # with threads a row that is refused has no number
+            block_size=block,
+            column_names=list(map(str, range(len(self.names)))),
+            skip_rows_after_names=1,
+        )
+        parsing = options.ParseOptions(newlines_in_values=True, invalid_row_handler=self._refuse)
+        types = dict.fromkeys(wanted, self._arrow.binary())
+        converting = options.ConvertOptions(include_columns=wanted, column_types=types)
+        return options.open_csv(self._bytes(), reading, parsing, converting)
+
+    def _refuse(self, row: Any) -> str:
+        """Note what is wrong with a row: an exception would not come out of pyarrow."""
+        self._refusal = (
+            f"{self.path}: row {row.number - 2} (counted from 0) has {row.actual_columns} entries, "
+            f"but there are {row.expected_columns} columns; mend it"
+        )
+        return "error"
+
+    def _as_texts(self, batch: Any, names: Sequence[str]) -> Any:
+        pa = self._arrow
+        try:
+            columns = [column.cast(pa.string()) for column in batch.columns]
+        except pa.ArrowInvalid as error:
+            raise InvalidFile(NOT_UTF8.format(self.path)) from error
+        return pa.RecordBatch.from_arrays(columns, list(names))
+
+
+ColumnFile = CsvFile | ParquetFile
 
 
 def check_names(wanted: Sequence[str], names: Sequence[str], path: str | Path) -> None:
@@ -75,20 +200,10 @@ def column_names(path: str | Path) -> list[str]:
 
 
 def read_columns(path: str | Path, names: Sequence[str]) -> list[Any]:
-    r"""Read some columns of a file that has one row or more.
+    r"""Read some columns, each as an array, of a .csv, .csv.gz or .parquet file with one row or more.
 
-    Parameters
-    ----------
-    path : str or Path
-        A file that ends in .csv, .csv.gz or .parquet; CSV is UTF-8 with commas and a header.
-    names : sequence of str
-        The columns.
-
-    Returns
-    -------
-    list of ndarray
-        For each name its cells: texts without spaces around them if the file is CSV, and what the file says
-        if it is Parquet, times as clocks show them in their zone. See `texts`.
+    Cells are texts without spaces around them if the file is CSV, and what the file says if it is Parquet,
+    times as clocks show them in their zone. See `texts`.
 
     Examples
     --------
@@ -109,11 +224,6 @@ def read_columns(path: str | Path, names: Sequence[str]) -> list[Any]:
     return [_cells(column) for column in columns]
 
 
-def texts(column: Any) -> list[str]:
-    """Turn a column that `read_columns` gave into texts, "" where a cell is missing."""
-    return [_text(cell) for cell in column]
-
-
 def _cells(column: Any) -> Any:
     types, compute = optional("pyarrow.types", "cli"), optional("pyarrow.compute", "cli")
     if types.is_string(column.type):
@@ -121,6 +231,11 @@ def _cells(column: Any) -> Any:
     if getattr(column.type, "tz", None):
         column = compute.local_timestamp(column)
     return column.to_numpy()
+
+
+def texts(column: Any) -> list[str]:
+    """Turn a column that `read_columns` gave into texts, "" where a cell is missing."""
+    return [_text(cell) for cell in column]
 
 
 def _text(cell: Any) -> str:

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.errors import InvalidArgument, InvalidFile, InvalidReward, RewardOutOfRange
-from gumbelrace.optional import optional
+from gumbelrace.errors import InvalidArgument, InvalidFile, InvalidReward, RewardOutOfRange, optional
 from gumbelrace.population.arrays import LARGEST_REWARD, LARGEST_WHOLE, ROUNDED
 from gumbelrace.population.base import Floats
 
@@ -107,12 +106,10 @@ def _column(column: Any) -> Floats:
 def _check_texts(block: Floats, batch: Any, path: Path, first: int) -> None:
     """Refuse texts that are no numbers: NaN in the block, but not written so."""
     faults = []
-    for place in np.flatnonzero(np.isnan(block).any(axis=0)).tolist():
-        texts = [
-            (row, batch.column(place)[row].as_py()) for row in np.flatnonzero(np.isnan(block[:, place]))
-        ]
+    for i in np.flatnonzero(np.isnan(block).any(axis=0)).tolist():
+        texts = [(row, batch.column(i)[row].as_py()) for row in np.flatnonzero(np.isnan(block[:, i]))]
         wrong = [(row, text) for row, text in texts if isinstance(text, str) and number(text) is None]
-        faults += [(batch.schema.names[place], *wrong[0])] if wrong else []
+        faults += [(batch.schema.names[i], *wrong[0])] if wrong else []
     if faults:
         (name, row, text), *more = faults
         others = f" (nor in {listed([name for name, *_ in more])})" if more else ""
@@ -125,11 +122,11 @@ def _check_texts(block: Floats, batch: Any, path: Path, first: int) -> None:
 def _check_rounding(block: Floats, batch: Any, path: Path) -> None:
     """Refuse whole numbers that are too large; with a point or an exponent they are meant roughly."""
     pa, large = optional("pyarrow", "cli"), np.abs(block) >= LARGEST_WHOLE
-    for place in np.flatnonzero(large.any(axis=0)).tolist():
-        column = batch.column(place).filter(pa.array(large[:, place]))
+    for i in np.flatnonzero(large.any(axis=0)).tolist():
+        column = batch.column(i).filter(pa.array(large[:, i]))
         exact = not pa.types.is_floating(column.type)
         if exact and any(str(cell).strip().lstrip("+-").isdigit() for cell in column.to_pylist()):
-            raise InvalidFile(f"{path}: column {batch.schema.names[place]!r} has {ROUNDED}")
+            raise InvalidFile(f"{path}: column {batch.schema.names[i]!r} has {ROUNDED}")
 
 
 def listed(names: Sequence[str], most: int = 10) -> str:

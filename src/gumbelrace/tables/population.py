@@ -1,17 +1,23 @@
-"""Tables in files as populations to race on.
+"""Tables of numbers in files as populations to race on.
 
-What the race draws at random is not a row but a run of rows that lie side by side, some 4 kB: about what
-a disk and the system read anyway when they are asked for one row. The reward of a run is its sum. Runs are
-drawn without replacement and their sums add up to those of the rows, so every bound holds, whatever the
+What the race draws at random is not a row but a chunk of rows that lie side by side, some 4 kB: about what
+a disk and the system read anyway when they are asked for one row. The reward of a chunk is its sum. Chunks
+are drawn without replacement and their sums add up to those of the rows, so every bound holds, whatever the
 order of the rows.
+
+A .npy file is read as it lies, others are first copied to a temporary file. Neither is mapped into memory:
+a page of a mapped file counts as memory of the process as soon as one of its rows is touched, and its
+neighbours come along.
 """
 
+import errno
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,17 +29,18 @@ from gumbelrace.population.base import Floats, Range
 from gumbelrace.population.factors import Factors
 from gumbelrace.tables.columns import ColumnFile, check_names, ending, open_columns
 from gumbelrace.tables.numbers import Allowed, allowed, listed, numbers
-from gumbelrace.tables.rows import Indices, Layout, RowFile, npy_layout, room_for
 
+Indices = NDArray[np.int64]
 Advance = Callable[[float], None]
 # Shows what is done and how much there is; lends a function that is told how far it is.
 Progress = Callable[[str, float], AbstractContextManager[Advance]]
 
-RUN_BYTES = 4096
-# Few runs would be a coarse sample, many would need an index of their own that is long.
-FEWEST_RUNS, MOST_RUNS = 2**17, 2**21
+CHUNK_BYTES = 4096
+# Few chunks would be a coarse sample, many would need an index of their own that is long.
+FEWEST_CHUNKS, MOST_CHUNKS = 2**17, 2**21
 # Most bytes read before they are added up.
 PIECE_BYTES = 2**22
+NPY_HEADS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 @contextmanager
@@ -44,20 +51,10 @@ def open_scores(
     lowest: bool = False,
     progress: Progress = lambda doing, total: nullcontext(lambda done: None),
 ) -> Iterator["Scores"]:
-    """Open a table: .npy as it lies, .csv and .parquet by way of a temporary file.
+    """Open a table with a column for each candidate: .npy as it lies, others by way of a temporary file.
 
-    Parameters
-    ----------
-    path : Path
-        The table, with a column for each candidate.
-    columns : sequence of str, optional
-        Which columns, by name, or by number if it is a .npy file. Default: all.
-    limits : (low, high), optional
-        Numbers beyond these are refused; they let an answer be proved.
-    lowest : bool
-        Whether the lowest sum is the best, not the highest.
-    progress : callable, optional
-        Shows how much of a table has been copied.
+    Columns are chosen by name, or by number if it is a .npy file. Numbers beyond the limits, which let an
+    answer be proved, are refused. `lowest` says that the lowest sum is the best, not the highest.
     """
     permitted = allowed(limits, lowest)
     npy = ending(path, ".npy") == ".npy"
@@ -86,7 +83,7 @@ def _copied(
     with tempfile.TemporaryFile() as file:
         with open_columns(path) as source:
             names = _chosen(columns, source.candidates(), path)
-            with progress(f"reading {path.name}", source.total) as advance, room_for(path):
+            with progress(f"reading {path.name}", source.total) as advance, _room_for(path):
                 rows, bounds = _copy(source, names, permitted, file, advance)
         copy = RowFile(file, Layout(0, np.dtype(np.float64), rows, len(names)), "the temporary file")
         yield Scores(copy, np.arange(len(names)), tuple(names), permitted, bounds, checked=True)
@@ -109,6 +106,19 @@ def _copy(
     return rows, (low, high)
 
 
+@contextmanager
+def _room_for(path: Path) -> Iterator[None]:
+    """Say what to do if there is no room for a temporary file with the numbers of `path`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise InvalidFile(
+            f"{tempfile.gettempdir()} has no room for the numbers of {path}; set TMPDIR to a larger folder"
+        ) from error
+
+
 def _chosen(wanted: Sequence[str] | None, names: Sequence[str], path: Path) -> Sequence[str]:
     """Give the names of the columns to compare: different ones, and two or more."""
     wanted = names if wanted is None else wanted
@@ -122,87 +132,155 @@ def _chosen(wanted: Sequence[str] | None, names: Sequence[str], path: Path) -> S
     return wanted
 
 
+def npy_layout(file: Any, path: Path) -> "Layout":
+    try:
+        shape, by_column, dtype = NPY_HEADS[np.lib.format.read_magic(file)](file)
+    except (ValueError, KeyError, EOFError) as error:
+        raise InvalidFile(f"{path} is not a .npy file, or is damaged; save it again by np.save") from error
+    _check_dtype(dtype, path)
+    if len(shape) != 2:
+        raise InvalidFile(
+            f"{path} has shape {shape}; it must be (rows, columns), with a column for each candidate"
+        )
+    start, present = file.tell(), path.stat().st_size
+    if present < (size := start + shape[0] * shape[1] * dtype.itemsize):
+        raise InvalidFile(
+            f"{path} has {present:,} bytes of {size:,}: its end is missing; save or copy it again"
+        )
+    return Layout(start, dtype, *shape, by_column)
+
+
+def _check_dtype(dtype: np.dtype[Any], path: Path) -> None:
+    if dtype.hasobject:
+        raise InvalidFile(
+            f"{path} holds Python objects, which are not opened since they may run code; "
+            "save the numbers: np.save(file, array.astype(float))"
+        )
+    if dtype.names:
+        raise InvalidFile(f"{path} has named fields; save it as a 2-D array of numbers, or as .parquet")
+    if dtype.kind not in "biuf":
+        raise InvalidFile(
+            f"{path} holds {dtype.name}; convert it to bool, int, uint, float16, float32 or float64"
+        )
+
+
+class Layout(NamedTuple):
+    """Where the numbers of a table lie in its file."""
+
+    start: int  # the byte at which they begin
+    dtype: np.dtype[Any]
+    rows: int
+    columns: int
+    by_column: bool = False
+
+    @property
+    def together(self) -> int:
+        """Bytes of a row that lie side by side."""
+        return self.dtype.itemsize * (1 if self.by_column else self.columns)
+
+
+class RowFile:
+    """A table of numbers in a file, open for reading and unbuffered; `name` stands for it in messages."""
+
+    def __init__(self, file: Any, layout: Layout, name: str) -> None:
+        self.layout, self._file, self._name = layout, file, name
+        self._memory = np.empty(0, np.uint8)
+
+    def read_chunks(self, index: Indices, length: int, columns: Indices) -> NDArray[Any]:
+        """Read the chunks of `length` rows of which `index` has the numbers, one below the other.
+
+        What is returned is overwritten by the next call.
+        """
+        layout, rows = self.layout, len(index) * length
+        if layout.by_column:
+            return self._read(index, length, columns.tolist()).reshape(len(columns), rows).T
+        block = self._read(index, length, [0]).reshape(rows, layout.columns)
+        every = len(columns) == layout.columns and (columns == np.arange(len(columns))).all()
+        return block if every else block[:, columns]
+
+    def _read(self, index: Indices, length: int, parts: list[int]) -> NDArray[Any]:
+        """Read chunks from some parts of the file: its columns, or the only one if it lies by row."""
+        chunk_bytes, part_bytes = length * self.layout.together, self.layout.rows * self.layout.together
+        size = len(parts) * len(index) * chunk_bytes
+        if size > len(self._memory):
+            self._memory = np.empty(size, np.uint8)
+        for number, part in enumerate(parts):
+            before = number * len(index) * chunk_bytes
+            for first, last in stretches(index):
+                position = part * part_bytes + int(index[first]) * chunk_bytes
+                self._fill(before + first * chunk_bytes, before + last * chunk_bytes, position)
+        return self._memory[:size].view(self.layout.dtype)
+
+    def _fill(self, first: int, last: int, position: int) -> None:
+        """Read what begins at `position` of the table into the bytes from `first` to `last`."""
+        self._file.seek(self.layout.start + position)
+        left = self._memory.data[first:last]
+        while len(left):
+            count = self._file.readinto(left)
+            if not count:
+                raise InvalidFile(f"{self._name} became shorter while it was read; run the command again")
+            left = left[count:]
+
+
+def stretches(index: Indices) -> Iterator[tuple[int, int]]:
+    """Cut `index` where it does not go on by one; give the first and last + 1 position of each part."""
+    cuts = np.flatnonzero(np.diff(index) != 1) + 1
+    return pairwise([0, *cuts.tolist(), len(index)])
+
+
 @dataclass(frozen=True)
 class Scores:
-    """Columns of a table in a file.
-
-    Attributes
-    ----------
-    file : RowFile
-        The table.
-    columns : ndarray of int64
-        The columns of the file that are meant, and `names`, what they are called.
-    allowed : Allowed
-        The numbers that may be met.
-    bounds : (low, high), optional
-        Least and largest number of each column, if known.
-    checked : bool
-        Whether every number has been read once, and is allowed.
-    lowest : bool
-        Whether the lowest sum is the best, not the highest.
-    """
+    """Columns of a table in a file."""
 
     file: RowFile
-    columns: Indices
-    names: tuple[str, ...] | tuple[int, ...]
-    allowed: Allowed
-    bounds: Range | None
-    checked: bool = False
-    lowest: bool = False
+    columns: Indices  # those of the file that are meant
+    names: tuple[str, ...] | tuple[int, ...]  # what they are called
+    allowed: Allowed  # the numbers that may be met
+    bounds: Range | None  # least and largest number of each column, if known
+    checked: bool = False  # whether every number has been read once, and is allowed
+    lowest: bool = False  # whether the lowest sum is the best, not the highest
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
         return self.file.layout.rows
 
     @property
     def size(self) -> int:
-        """Number of scores in all."""
         return self.rows * len(self.names)
 
-    def population(self, shuffled: bool = False) -> "Runs":
-        """Give runs of rows to race on; single rows if these already lie in random order."""
+    def population(self, shuffled: bool = False) -> "Chunks":
+        """Give chunks of rows to race on; single rows if these already lie in random order."""
         if shuffled:
-            return Runs(self, 1, Rows(self.rows, block_length(self.rows)))
-        length = run_length(self.rows, self.file.layout.together)
-        return Runs(self, length, Rows(self.rows // length))
+            return Chunks(self, 1, Rows(self.rows, block_length(self.rows)))
+        length = chunk_length(self.rows, self.file.layout.together)
+        return Chunks(self, length, Rows(self.rows // length))
 
 
-def run_length(rows: int, row_bytes: int) -> int:
-    """Give the number of rows in a run."""
-    return max(1, min(RUN_BYTES // row_bytes, rows // FEWEST_RUNS), -(-rows // MOST_RUNS))
+def chunk_length(rows: int, row_bytes: int) -> int:
+    return max(1, min(CHUNK_BYTES // row_bytes, rows // FEWEST_CHUNKS), -(-rows // MOST_CHUNKS))
 
 
-class Runs(Factors):
-    """A population whose rewards are sums over runs of rows of a file.
+class Chunks(Factors):
+    """A population whose rewards are sums over chunks of `length` rows of a file.
 
-    Attributes
-    ----------
-    length : int
-        Rows of a run.
-    rest : ndarray of shape (D,)
-        Sums over the last rows, too few for a run: an offset of the race.
-    rows_read, scores_read : int
-        What was read so far.
-    added_up : bool
-        Whether `totals` was asked for.
+    The last rows, too few for a chunk, are the `remainder`: sums that are an offset of the race.
     """
 
-    # So much less costs a run when all are read in order: 3 times from memory, 10 and more from a disk.
+    # So much less costs a chunk when all are read in order: 3 times from memory, 10 and more from a disk.
     scan_speed = 10.0
 
     def __init__(self, scores: Scores, length: int, order: Rows) -> None:
         self.scores, self.length = scores, length
         self.rows_read = self.scores_read = 0
-        self.added_up = False
+        self.added_up = False  # whether `totals` was asked for
         super().__init__(self._sums, order, len(scores.names), self._bounds())
         self.names = tuple(map(str, scores.names))
-        self.rest = self._rest()
+        self.remainder = self._remainder()
 
     def totals(self) -> Floats:
         """Add up every column, reading all of it."""
         self.added_up = True
-        arms, total = np.arange(self.arms), self.rest.copy()
+        arms, total = np.arange(self.arms), self.remainder.copy()
         for piece in self._pieces(np.arange(self.size)):
             total += self._read(piece, self.length, arms).sum(axis=0)
         return total
@@ -213,7 +291,7 @@ class Runs(Factors):
         low, high = (self.length * side for side in self.scores.bounds)
         return (-high, -low) if self.scores.lowest else (low, high)
 
-    def _rest(self) -> Floats:
+    def _remainder(self) -> Floats:
         arms = np.arange(self.arms)
         rest = np.arange(self.size * self.length, self.scores.rows)
         sums = self._read(rest, 1, arms).sum(axis=0) if len(rest) else np.zeros(self.arms)
@@ -233,11 +311,11 @@ class Runs(Factors):
         return (index[first : first + most] for first in range(0, len(index), most))
 
     def _read(self, index: Indices, length: int, arms: Indices) -> Floats:
-        """Read and check runs; give their sums, the higher the better."""
+        """Read and check chunks; give their sums, the higher the better."""
         self.rows_read += len(index) * length
         self.scores_read += len(index) * length * len(arms)
         scores = self.scores
-        block = scores.file.runs(index, length, scores.columns[arms])
+        block = scores.file.read_chunks(index, length, scores.columns[arms])
         if would_round(block):
             raise InvalidReward(f"a column has {ROUNDED}")
         block = block.astype(np.float64, copy=False)

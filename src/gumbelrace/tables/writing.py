@@ -4,15 +4,13 @@ import csv
 import io
 import os
 from collections.abc import Callable, Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from gumbelrace.atomic import write_atomically
-from gumbelrace.errors import InvalidFile
-from gumbelrace.optional import optional
+from gumbelrace.core.atomic import write_atomically
+from gumbelrace.errors import InvalidFile, optional
 
 Columns = Mapping[str, Sequence[Any] | np.ndarray[Any, Any]]
 
@@ -26,7 +24,6 @@ def make_folder(path: Path) -> Path:
 
 
 def check_output(path: Path) -> None:
-    """Check that a file can be written there."""
     if not path.parent.is_dir():
         raise InvalidFile(f"there is no folder {path.parent}; make it first, or write elsewhere")
     if path.is_dir():
@@ -36,7 +33,6 @@ def check_output(path: Path) -> None:
 
 
 def check_table_output(path: Path) -> None:
-    """Check that a table can be written there."""
     if path.suffix.lower() not in WRITERS:
         raise InvalidFile(f"{path} is of a kind that cannot be written; name a .csv, .parquet or .npy file")
     check_output(path)
@@ -59,12 +55,12 @@ def write_table(path: Path, columns: Columns) -> None:
 
 
 def write_rows(folder: Path, name: str, rows: Sequence[Any]) -> list[str]:
-    """Write named tuples of one kind to ``name.csv``, and to ``name.parquet`` where pyarrow is installed.
+    """Write named tuples of one kind to ``name.csv`` and ``name.parquet``.
 
     The folder must exist, and there must be a row. Returns the names of the files.
     """
     columns = dict(zip(rows[0]._fields, map(list, zip(*rows, strict=True)), strict=True))
-    files = [f"{name}{ending}" for ending in (".csv", *([".parquet"] if find_spec("pyarrow") else []))]
+    files = [f"{name}.csv", f"{name}.parquet"]
     for file in files:
         write_table(folder / file, columns)
     return files

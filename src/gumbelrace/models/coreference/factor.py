@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gumbelrace.atomic import write_atomically
+from gumbelrace.core.atomic import write_atomically
 from gumbelrace.errors import InvalidArgument, InvalidFile
 from gumbelrace.models.coreference.block import Block
 from gumbelrace.models.coreference.features import FEATURES, log_factor, split

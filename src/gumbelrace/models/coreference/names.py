@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.errors import InvalidArgument
-from gumbelrace.optional import optional
+from gumbelrace.errors import InvalidArgument, optional
 
 # Letters that Unicode does not decompose into a plain letter and an accent.
 PLAIN = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "ß": "ss", "æ": "ae", "œ": "oe", "þ": "th"})

@@ -19,8 +19,8 @@ from tests.chain.kernels import Choice, Point, Raced
 from tests.common import seeded
 
 import gumbelrace as gr
-from gumbelrace.chain import owned
-from gumbelrace.chain.owned import fingerprints
+from gumbelrace.chain import kernel_data
+from gumbelrace.chain.kernel_data import fingerprints
 from gumbelrace.errors import CheckpointMismatch, InvalidArgument, UnseenData
 from gumbelrace.kernels.base import Info, Kernel
 
@@ -141,14 +141,14 @@ def test_data_are_seen_and_named(name):
     y, other = np.arange(1.0, 6.0), np.array([1.0, 2.0, 3.0, 4.5, 5.0])
     found, same, changed = (fingerprints(Holder(PLACES[name](values))) for values in (y, y.copy(), other))
     assert found == same
-    assert owned.differing(found, changed) == name
+    assert kernel_data.differing(found, changed) == name
     assert not any("made" in held for held in found)
 
 
 @pytest.mark.parametrize("make", CONTAINERS.values(), ids=CONTAINERS)
 def test_contents_are_seen(make):
     y, other = np.arange(1.0, 6.0), np.array([1.0, 2.0, 3.0, 4.5, 5.0])
-    found, same, changed = (owned.Search(Holder(make(values))) for values in (y, y.copy(), other))
+    found, same, changed = (kernel_data.Search(Holder(make(values))) for values in (y, y.copy(), other))
     assert found.found == same.found != changed.found
     assert found.unseen == {}
 
@@ -161,7 +161,7 @@ def test_a_sparse_matrix_is_what_it_says_not_what_it_keeps():
     assert looked_at.has_canonical_format  # SciPy looks, and keeps what it has found
     before = fingerprints(Holder(graph.tocsr()))
     assert fingerprints(Holder(looked_at)) == fingerprints(Holder(mixed)) == before
-    assert owned.differing(before, fingerprints(Holder(1.5 * graph.tocsr()))) == "held.data"
+    assert kernel_data.differing(before, fingerprints(Holder(1.5 * graph.tocsr()))) == "held.data"
 
 
 UNSEEN = {
@@ -196,7 +196,7 @@ def test_data_of_functions_are_seen(make):
 
 def test_numbers_beside_arrays_count():
     one, other = (fingerprints(Holder(gr.pairs(log_factor, (OTHER, s), 3))) for s in (1.0, 2.0))
-    assert owned.differing(one, other) == "held.data[1]"
+    assert kernel_data.differing(one, other) == "held.data[1]"
 
 
 def test_global_variables_are_those_that_are_used(monkeypatch):
@@ -286,12 +286,12 @@ POSTERIORS = {
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_another_posterior_is_seen_and_named(name):
     one, other = map(fingerprints, POSTERIORS[name])
-    assert owned.differing(one, other) == name.partition(" ")[0]
+    assert kernel_data.differing(one, other) == name.partition(" ")[0]
 
 
 def test_the_size_of_a_population_counts():
     one, other = (fingerprints(Holder(gr.factors(closure(OTHER), n, 2))) for n in (5, 6))
-    assert owned.differing(one, other) == "held.sizes"
+    assert kernel_data.differing(one, other) == "held.sizes"
 
 
 def test_a_checkpoint_by_another_function_is_refused(tmp_path):
@@ -363,8 +363,8 @@ def test_where_a_function_stands_is_no_data():
 
 ELSEWHERE = """
 import json
-from tests.chain import test_owned
-from tests.chain.test_owned import TEXTS, Holder, fingerprints, in_a_set, metropolis
+from tests.chain import test_kernel_data
+from tests.chain.test_kernel_data import TEXTS, Holder, fingerprints, in_a_set, metropolis
 print(json.dumps(fingerprints(Holder((metropolis(), in_a_set, TEXTS)))))
 """
 

@@ -1,12 +1,29 @@
-"""What a person sees during long work: nothing where nobody looks."""
+"""What a person sees: results as text, and during long work how far it is (nothing where nobody looks)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from textwrap import fill
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 Advance = Callable[[float], None]
+WIDTH, INDENT = 80, 13
+
+
+def paragraphs(parts: Iterable[tuple[str, str]]) -> str:
+    """Put texts below each other, each with a word in front that says what it is about."""
+    return "\n".join(
+        fill(
+            text,
+            WIDTH,
+            initial_indent=f"{about:<{INDENT}}",
+            subsequent_indent=" " * INDENT,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for about, text in parts
+    )
 
 
 @contextmanager
