@@ -1,5 +1,6 @@
 """What all commands share: the script, help that fits the screen, Ctrl-C, and a light import."""
 
+import ast
 import io
 import os
 import signal
@@ -7,11 +8,13 @@ import subprocess
 import sys
 import time
 from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
 
+from gumbelrace import cli
 from gumbelrace.cli import terminal as shown
 from gumbelrace.cli.app import COMMANDS, loaded
 
@@ -40,6 +43,14 @@ def test_help_fits_the_screen_and_teaches(run, monkeypatch, words):
     assert all(len(line.rstrip()) <= 80 for line in result.stdout.splitlines())
     expected = ["--delta", "proved", "gumbelrace best "] if "best" in words else ["best", "sample"]
     assert all(word in result.stdout for word in expected)
+
+
+def test_nothing_takes_more_than_eight_arguments():
+    """Commands with many options take them as one dataclass."""
+    for path in Path(cli.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                assert len(node.args.args + node.args.kwonlyargs) <= 8, (path.name, node.name)
 
 
 @pytest.mark.parametrize("missing", ["typer", "rich"])

@@ -13,15 +13,14 @@ from gumbelrace.report.figures import Look, log_axis, panel, panel_axes
 from gumbelrace.report.numbers import count, interval, microseconds, percent, power_of_ten, rate
 from gumbelrace.report.page import (
     LIGHT,
-    Column,
     Files,
     Page,
     Panels,
     Section,
     Table,
     Text,
+    made_by,
     table_of,
-    version_and_day,
 )
 
 TITLE = "Which order has this ARCH model?"
@@ -81,7 +80,7 @@ def plan_facts(plan: Plan) -> dict[str, str]:
         "Chains": f"{plan.chains} of {plan.steps:,} steps",
         "δ of a decision": f"{plan.delta:g}",
         "Seed": str(plan.seed),
-        **version_and_day(),
+        **made_by(),
     }
 
 
@@ -171,8 +170,12 @@ def cost_row(cost: Cost) -> dict[str, str]:
 
 
 def parameters_table(result: ArchResult) -> Table:
-    columns = [Column("parameter", is_number=False), *map(Column, ("mean", "deviation", "2.5%", "97.5%"))]
-    return Table(columns, [[p.name, *(f"{x:.4f}" for x in p[1:])] for p in result.parameters])
+    titles = ("mean", "deviation", "2.5%", "97.5%")
+    rows = [
+        {"parameter": one.name, **{title: f"{x:.4f}" for title, x in zip(titles, one[1:], strict=True)}}
+        for one in result.parameters
+    ]
+    return table_of(rows, words=("parameter",))
 
 
 def four_panels(

@@ -10,17 +10,7 @@ from gumbelrace.applications.coreference import Checked, Point, Resolved, Task
 from gumbelrace.models.coreference.mentions import MISSING
 from gumbelrace.report.figures import Look, log_axis, panel, panel_axes
 from gumbelrace.report.numbers import count, interval, percent, power_of_ten, rate
-from gumbelrace.report.page import (
-    Block,
-    Files,
-    Page,
-    Panels,
-    Section,
-    Table,
-    Text,
-    table_of,
-    version_and_day,
-)
+from gumbelrace.report.page import Files, Page, Panels, Section, Table, Text, made_by, table_of
 
 TITLE = "Who is who: author coreference"
 LEAD = (
@@ -67,7 +57,7 @@ def task_facts(task: Task) -> dict[str, str]:
         "Runs": str(task.runs),
         "δ of a choice": f"{task.search.delta:g}",
         "Seed": str(task.seed),
-        **version_and_day(),
+        **made_by(),
     }
 
 
@@ -85,11 +75,10 @@ def summary(resolved: Resolved) -> list[tuple[str, str]]:
 
 
 def coreference_sections(resolved: Resolved) -> list[Section]:
-    blocks: list[Block] = [Text(answer(resolved)), samplers_table(resolved)]
-    if has_labels(resolved):
-        blocks.append(Text(COMPLETE if resolved.task.complete else CONVENTION))
+    convention = Text(COMPLETE if resolved.task.complete else CONVENTION)
+    judged = [convention] if has_labels(resolved) else []
     return [
-        Section("The clusters", blocks),
+        Section("The clusters", [Text(answer(resolved)), samplers_table(resolved), *judged]),
         Section("Figures", [panels(resolved)]),
     ]
 

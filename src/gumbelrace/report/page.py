@@ -171,8 +171,8 @@ def render(page: Page) -> str:
     return result
 
 
-def version_and_day() -> dict[str, str]:
-    """Give the fact which version of the library made a page, and when."""
+def made_by() -> dict[str, str]:
+    """Give the fact which version of the library made a page, and on which day."""
     return {"gumbelrace": f"{version('gumbelrace')}, {date.today().isoformat()}"}
 
 
