@@ -195,7 +195,7 @@ def sample(
         found.append(method.answer_each(DRAW, ordered, offsets, rng))
         noisy.keep(offsets)
     promise, shared = method.promised(ordered), rewards.shares_order and reshuffle_every != 1
-    draws = replace(_draws(rewards, promise, found), shared_order=shared)
+    draws = _draws(rewards, found, promise, shared)
     if count > 0 and _is_worth(check, rewards, draws, method):
         # Not `rewards`, which may have no order yet: a check must not give it one.
         draws = replace(draws, checked=_checked(ordered, draws, prior, noisy.offsets, promise))
@@ -277,12 +277,12 @@ def share_read(evaluations: int, draws: int, population: Population) -> float:
     return evaluations / max(draws * population.rewards, 1)
 
 
-def _draws(population: Population, promise: Promise, found: list[Results]) -> Draws:
+def _draws(population: Population, found: list[Results], promise: Promise, shared_order: bool) -> Draws:
     arms, evaluations, looks, exhausted = (
         np.concatenate(parts) if parts else np.zeros(0, np.int64)
         for parts in ([getattr(part, name) for part in found] for name in DRAWN)
     )
     evaluations[:1] += population.read_before  # once for all draws, in whatever orders
     fraction = share_read(int(evaluations.sum()), len(arms), population)
-    exact = exhausted.astype(np.bool_)
-    return Draws(arms, evaluations, looks, exact, fraction, promise, arm_names=population.names)
+    took = evaluations, looks, exhausted.astype(np.bool_), fraction
+    return Draws(arms, *took, promise, shared_order, arm_names=population.names)

@@ -2,6 +2,7 @@
 
 from itertools import islice
 
+import numba
 import numpy as np
 import pytest
 from tests.kernels.clusters.mentions import pairs_of
@@ -129,6 +130,22 @@ def test_a_place_is_asked_for(name):
     assert started.position.dtype == np.float64
     made, known = next(kernel.chain(started, rng=0)), kernel.step(np.random.default_rng(0), state)
     assert (made[0].position, made[1]) == (known[0].position, known[1])
+
+
+@numba.njit
+def log_factor(n, theta, y):
+    return -0.5 * (y[n] - theta[0]) ** 2
+
+
+def test_the_centre_of_an_expansion_is_a_place():
+    y = np.linspace(0.0, 1.0, 30)
+    derivatives = -0.5 * (y - 0.4) ** 2, (y - 0.4)[:, None], -np.ones((30, 1, 1))
+    taylor = gr.control_variates.stored_taylor(*derivatives, [0.4])
+    kernel = gr.Metropolis(
+        gr.likelihood(log_factor, (y,), 30).minus(taylor), gr.kernels.RandomWalk(0.1), method=gr.Exact()
+    )
+    assert kernel.start().position == [0.4]
+    gr.run(kernel, steps=2, rng=0, progress=False)
 
 
 def test_starts_are_checked():

@@ -83,7 +83,7 @@ def test_errors_and_shares_agree_with_an_audit():
     problems = synthetic.Problems(settings.seed, settings.size)
     record = study.measured(point, problems, settings, threading.Event())
     method = synthetic.METHODS[point.method](point.delta)
-    report = audit(problems(point.problem).population, method, 2000, rng=np.random.default_rng(5))
+    report = audit(problems(point.problem).population, method, draws=2000, rng=np.random.default_rng(5))
     assert record.draws == 2000
     assert record.errors > 10
     assert abs(record.errors - report.errors) < 5 * np.sqrt(record.errors + report.errors)

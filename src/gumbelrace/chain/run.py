@@ -52,7 +52,8 @@ def run(
         Makes the steps.
     state : state, or list of states, optional
         Where to start: a state for all chains, or a list of one for each. Default: ``kernel.start()`` of
-        each chain; kernels on continuous parameters need a place: ``kernel.start(position)``.
+        each chain; kernels on continuous parameters need a place, ``kernel.start(position)``, unless the
+        likelihood has an expansion.
     steps : int
         Steps that each chain makes, `warmup` not counted.
     warmup : int

@@ -141,10 +141,10 @@ class Langevin(Kernel[LangevinState]):
     def start(
         self, position: ArrayLike | None = None, step: float = 1.0, *, rng: Rng = None
     ) -> LangevinState:
-        """Give the state of a chain that starts from a position, with a step size ε."""
+        """Give the state of a chain that starts from a position, as in `Metropolis`, with a step size ε."""
         if not (isinstance(step, Real) and 0.0 < float(step) < math.inf):
             raise InvalidArgument(f"step is {step!r}; it must be more than 0, and finite")
-        return LangevinState(position_of(position, "Langevin"), math.log(step))
+        return LangevinState(position_of(position, self), math.log(step))
 
     def started(self, state: LangevinState) -> LangevinState:
         """Give a state in double precision."""

@@ -86,8 +86,11 @@ class Metropolis(Kernel[Position]):
         check_part(self.proposal, "proposal", "propose", "gumbelrace.kernels.RandomWalk(scale)")
 
     def start(self, position: ArrayLike | None = None, *, rng: Rng = None) -> Position:
-        """Give the state of a chain that starts from a position, array_like of shape (d,)."""
-        return Position(position_of(position, "Metropolis"))
+        """Give the state of a chain that starts from a position, array_like of shape (d,).
+
+        Where the likelihood has an expansion (`parameter_taylor`), the default is its centre.
+        """
+        return Position(position_of(position, self))
 
     def started(self, state: Position) -> Position:
         """Give a position in double precision."""

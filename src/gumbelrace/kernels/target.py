@@ -35,11 +35,14 @@ class Position(NamedTuple):
     position: Floats
 
 
-def position_of(position: Any, kernel: str) -> Floats:
-    """Return a position to start from, or say that there must be one."""
+def position_of(position: Any, kernel: Any) -> Floats:
+    """Return a position to start from: that given, else the centre of the likelihood's expansion."""
+    if position is None:
+        position = getattr(getattr(kernel.likelihood, "control", None), "centre", None)
     if position is None:
         raise InvalidArgument(
-            f"{kernel} does not know where to start: write run(kernel, kernel.start(position), steps=...)"
+            f"{type(kernel).__name__} does not know where to start; "
+            "write run(kernel, kernel.start(position), steps=...)"
         )
     return np.array(checked_point(position))
 

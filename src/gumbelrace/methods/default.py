@@ -22,8 +22,6 @@ from gumbelrace.population.given import as_population
 
 # δ of decisions along a chain, such that means and variances are within 1% (benchmarks/chain_errors.py).
 CHAIN_DELTA, CHAIN_DELTA_BY_NORMAL_LAW = 1e-3, 1e-5
-
-
 # δ of a single decision.
 SINGLE_DELTA = 0.05
 
