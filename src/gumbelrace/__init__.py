@@ -115,7 +115,7 @@ _LATER = {
     "gumbelrace.kernels.langevin": ("Langevin", "LangevinState"),
     "gumbelrace.kernels.metropolis": ("Metropolis",),
     "gumbelrace.kernels.proposals": ("Autoregressive", "LogWalk", "RandomWalk"),
-    "gumbelrace.kernels.pseudopriors": ("NormalPseudoprior",),
+    "gumbelrace.kernels.normal_laws": ("NormalPseudoprior",),
     "gumbelrace.kernels.scan": ("RandomScan", "Shuffled", "Systematic"),
     "gumbelrace.kernels.slice": ("EachCoordinate", "RandomDirection", "Slice"),
     "gumbelrace.kernels.target": ("Position",),
@@ -144,8 +144,8 @@ if TYPE_CHECKING:
     from gumbelrace.kernels.graph import GraphGibbs
     from gumbelrace.kernels.langevin import Langevin, LangevinState
     from gumbelrace.kernels.metropolis import Metropolis
+    from gumbelrace.kernels.normal_laws import NormalPseudoprior
     from gumbelrace.kernels.proposals import Autoregressive, LogWalk, RandomWalk
-    from gumbelrace.kernels.pseudopriors import NormalPseudoprior
     from gumbelrace.kernels.scan import RandomScan, Shuffled, Systematic
     from gumbelrace.kernels.slice import EachCoordinate, RandomDirection, Slice
     from gumbelrace.kernels.target import Position

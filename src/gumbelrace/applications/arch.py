@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
 from gumbelrace.kernels.metropolis import Metropolis
+from gumbelrace.kernels.normal_laws import NormalPseudoprior
 from gumbelrace.kernels.proposals import Autoregressive
-from gumbelrace.kernels.pseudopriors import NormalPseudoprior
 from gumbelrace.methods.base import Method
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.race import Race

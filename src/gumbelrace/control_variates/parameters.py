@@ -13,18 +13,24 @@ import functools
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.control_variates.pilot import laplace_factor, misfit, pilot_points
 from gumbelrace.control_variates.sums import sums_of
-from gumbelrace.core.jit import part, users
+from gumbelrace.core.jit import kernel, part, users
+from gumbelrace.core.packed import pack, unpack
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.population.control import Always, ControlVariate
+from gumbelrace.population.control import Always, ControlVariate, table_of
 from gumbelrace.population.heavy import check_pilot, check_residuals, heavy_rows
 from gumbelrace.population.likelihood import Likelihood
+from gumbelrace.population.slots import KNOWN, MOST, SLOT, Slots, add_to
 
 Floats = NDArray[np.float64]
+
+# Rows at which a user's own residual is compared with what it should be.
+CHECKED = 16
 
 
 class Pilot(NamedTuple):
@@ -76,6 +82,8 @@ class ParameterTaylor:
         Number of rows.
     pilot : Pilot or None
         What is still to be chosen.
+    residual : numba function or None
+        ``residual(n, centre, direction, *data)``: log f_n less its expansion, in one pass.
     """
 
     centre: Floats
@@ -91,6 +99,7 @@ class ParameterTaylor:
     always: Always | None
     size: int
     pilot: Pilot | None = None
+    residual: Any = None
 
     def __post_init__(self) -> None:
         d = len(self.centre)
@@ -117,6 +126,8 @@ class ParameterTaylor:
             raise ShapeMismatch(
                 f"the control variate is of {self.size} rows; the population has {likelihood.size}"
             )
+        if self.residual is not None:
+            check_residual(likelihood, self)
         if self.pilot is None:
             return self
         outer, spread, _ = self.pilot
@@ -146,18 +157,86 @@ class ParameterTaylor:
         checked = np.asarray(points, np.float64)
         if checked.ndim != 2 or checked.shape[1] != len(self.centre):
             raise ShapeMismatch(f"points have shape {checked.shape}; it must be (D, {len(self.centre)})")
-        steps = np.ascontiguousarray(checked - self.centre)
-        curved = 0.5 * np.einsum("ai,ij,aj->a", steps, self.hessian, steps)
-        sums = self.value + steps @ self.gradient + curved
-        data, function = (self.centre, steps, *self.data), taylor(self.terms, self.order)
-        return ControlVariate(function, data, sums, self._range(steps), self.always, self.size)
+        return self._around(np.ascontiguousarray(checked - self.centre))
 
-    def _range(self, steps: Floats) -> tuple[Floats, Floats] | None:
-        if self.remainder is None:
-            return None
-        most = self.remainder * np.linalg.norm(steps @ self.metric.T, axis=1) ** (self.order + 1)
-        most += self.rounding * (1.0 + np.square(steps).sum(axis=1))
-        return -most, most
+    def _around(self, steps: Floats) -> ControlVariate:
+        """Give the control variate whose arm i is the centre and steps[i]."""
+        known = _known_at(steps, self.form)
+        data, function = (self.centre, steps, *self.data), taylor(self.terms, self.order)
+        most = None if self.remainder is None else (-known[1], known[1])
+        fused = None if self.residual is None else by_step(self.residual)
+        sums = self.value + known[0]
+        return ControlVariate(function, data, sums, most, self.always, self.size, residual=fused)
+
+    def slots(self, likelihood: Likelihood, slots: Slots) -> Slots:
+        """Give slots with the residuals of log factors, that know the sums of the expansion."""
+        points, steps = slots.rooms
+        if points.shape[1] != len(self.centre):
+            raise ShapeMismatch(f"points have shape {points.shape}; it must be (D, {len(self.centre)})")
+        always = self.always.rows if self.always else np.empty(0, np.int64)
+        own = (slots.rooms, slots.numbers, self.centre, *self.form, always)
+        packed = pack((*own, *likelihood.data))
+        population = likelihood.plain(points).residuals(self._around(steps))
+        known = _known(likelihood.log_factor, packed.type)
+        return slots._replace(population=population, known=known, packed=packed)
+
+    @functools.cached_property
+    def form(self) -> "Form":
+        """What compiled code needs to sum the expansion."""
+        remainder = -1.0 if self.remainder is None else self.remainder
+        numbers = np.array([remainder, self.rounding, 0.5 * (self.order + 1)])
+        return Form(self.gradient, self.hessian, self.metric, numbers)
+
+
+class Form(NamedTuple):
+    """Sums of an expansion, less their value at the centre, and the range of its residuals."""
+
+    gradient: Floats
+    hessian: Floats
+    metric: Floats
+    numbers: Floats  # M (negative: not known), the share of rounding, (order + 1) / 2
+
+
+@part
+def known_sum(step: Floats, form: Form) -> tuple[float, float]:
+    """Give G·t + ½ t'Ht, and the largest size of a residual, -1 if it is not known."""
+    total, squared, length = 0.0, 0.0, 0.0
+    for i in range(len(step)):
+        curved, scaled = 0.0, 0.0
+        for j in range(len(step)):
+            curved += form.hessian[i, j] * step[j]
+            scaled += form.metric[i, j] * step[j]
+        total += step[i] * (form.gradient[i] + 0.5 * curved)
+        squared += scaled * scaled
+        length += step[i] * step[i]
+    remainder, rounding, power = form.numbers
+    return total, remainder * squared**power + rounding * (1.0 + length) if remainder >= 0.0 else -1.0
+
+
+@kernel
+def _known_at(steps: Floats, form: Form) -> Floats:
+    found = np.empty((2, len(steps)))
+    for a in range(len(steps)):
+        found[0, a], found[1, a] = known_sum(steps[a], form)
+    return found
+
+
+@functools.lru_cache(maxsize=64)
+def _known(log_factor: Any, data_type: Any) -> Any:
+    @numba.cfunc(SLOT)
+    def known(context, slot):  # type: ignore[no-untyped-def]
+        everything = unpack(context, data_type)
+        rooms, of_all, centre, gradient, hessian, metric, of_form, always = everything[:8]
+        point, step, numbers = rooms[0, slot], rooms[1, slot], of_all[slot]
+        for i in range(len(centre)):
+            step[i] = point[i] - centre[i]
+        for n in always:
+            add_to(numbers, log_factor(n, point, *everything[8:]))
+        # The value at the centre is left out, which all arms share.
+        numbers[KNOWN], numbers[MOST] = known_sum(step, Form(gradient, hessian, metric, of_form))
+        return len(always)
+
+    return known
 
 
 @functools.lru_cache(maxsize=256)
@@ -171,3 +250,29 @@ def taylor(terms: Any, order: int) -> Any:
         return value + slope + half * curvature
 
     return expansion
+
+
+@functools.lru_cache(maxsize=256)
+def by_step(residual: Any) -> Any:
+    """Compile residual(n, centre, steps[arm], ...) as a function of rows and arms."""
+    given = users(residual)
+
+    @part
+    def at_arm(n, arm, centre, steps, *data):  # type: ignore[no-untyped-def]
+        return given(n, centre, steps[arm], *data)
+
+    return at_arm
+
+
+def check_residual(likelihood: Likelihood, control: ParameterTaylor) -> None:
+    """Refuse a `residual` that is not what is left of these log factors, at some rows."""
+    spread = laplace_factor(control.hessian, np.eye(len(control.centre)))
+    point, arm = control.centre + spread.sum(axis=1), np.zeros(1, np.int64)
+    rows = np.unique(np.linspace(0, control.size - 1, CHECKED).astype(np.int64))
+    approximation = control.at(point[None])
+    found = table_of(approximation.residual)(rows, arm, approximation.data)
+    plain = likelihood.plain(point[None]).rewards_at(rows)
+    if not np.allclose(
+        found, plain - approximation.values(rows, arm), rtol=1e-6, atol=1e-9 * np.abs(plain).max()
+    ):
+        raise InvalidArgument("residual is not log_factor less its expansion; mend it, or leave it out")

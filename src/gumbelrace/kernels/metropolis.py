@@ -2,26 +2,18 @@
 
 import functools
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from gumbelrace.core.jit import check_generator
 from gumbelrace.core.pool import Pool
-from gumbelrace.errors import ShapeMismatch
 from gumbelrace.kernels.base import Block, Info, Kernel
 from gumbelrace.kernels.checks import check_part, check_state, check_target, real_fields
-from gumbelrace.kernels.compiled_walk import CompiledWalk, can_compile
-from gumbelrace.kernels.proposals import Proposal, RandomWalk, stretched
-from gumbelrace.kernels.target import (
-    Decisions,
-    Likelihood,
-    LogPrior,
-    Position,
-    checked_point,
-    prior_at,
-    prior_of_current,
-)
+from gumbelrace.kernels.proposals import Proposal
+from gumbelrace.kernels.target import Likelihood, LogPrior, Position, checked_point
+from gumbelrace.kernels.walk import Walk
+from gumbelrace.kernels.workspace import Target
 from gumbelrace.methods.base import Method
 from gumbelrace.methods.default import Default
 from gumbelrace.population.base import Floats
@@ -89,61 +81,31 @@ class Metropolis(Kernel[Position]):
 
     def step(self, rng: np.random.Generator, state: Position) -> tuple[Position, Info]:
         """Propose a point, and go there or stay."""
-        check_state(state, Position)
         block = self.steps(rng, state, 1)
-        if block is None:
-            return self._step(rng, state)
         counts: Any = block.info
-        return Position(block.states.position[0]), Info(*(part[0].item() for part in counts))
+        moved = Position(block.states.position[0]) if counts.acceptance[0] else state
+        return moved, Info(*(part[0].item() for part in counts))
 
-    def steps(self, rng: np.random.Generator, state: Position, count: int) -> Block[Position] | None:
-        """Make `count` steps in one compiled call, if `is_compiled`."""
-        if not self.is_compiled:
-            return None
+    def steps(self, rng: np.random.Generator, state: Position, count: int) -> Block[Position]:
+        """Make `count` steps in one compiled call, which calls what is Python where it is needed."""
         check_state(state, Position)
         x = checked_point(state.position)
-        prior_of_current(self.log_prior, x)
-        with self._walks(len(x)).lend() as walk:
+        with self._walks(x).lend() as walk:
             return walk.steps(check_generator(rng), x, count)
+
+    @functools.cached_property
+    def _pools(self) -> dict[int, Pool[Walk]]:
+        return {}
 
     @property
     def is_compiled(self) -> bool:
-        """Whether a step needs no Python: `likelihood`, `RandomWalk`, a prior by numba, a race."""
-        return isinstance(self.proposal, RandomWalk) and can_compile(
-            self.likelihood, self.log_prior, self.method
-        )
+        """Whether a step needs no Python: `likelihood`, a normal proposal, a prior by numba, a race."""
+        return hasattr(self.proposal, "laws") and self._target.is_compiled
 
-    @functools.cached_property
-    def _pools(self) -> dict[int, Pool[CompiledWalk]]:
-        return {}
+    @property
+    def _target(self) -> Target:
+        return Target(self.likelihood, (self.log_prior,), self.method, np.stack)
 
-    def _walks(self, dimension: int) -> Pool[CompiledWalk]:
+    def _walks(self, x: Floats) -> Pool[Walk]:
         # One for each thread: the points that are compared lie in the walk.
-        return self._pools.setdefault(dimension, Pool(lambda: self._walk(dimension)))
-
-    def _walk(self, dimension: int) -> CompiledWalk:
-        likelihood: Any = self.likelihood
-        scale: Floats = cast(RandomWalk, self.proposal).scale
-        diagonal = stretched(scale, np.ones(dimension))
-        factor = np.array(scale) if scale.ndim == 2 else np.diag(diagonal)
-        return CompiledWalk(likelihood, self.log_prior, factor, self.method)
-
-    def _step(self, rng: np.random.Generator, state: Position) -> tuple[Position, Info]:
-        decisions, x = Decisions(self.method, rng), checked_point(state.position)
-        proposed = self._propose(rng, x)
-        offset = self._offset(x, proposed)
-        accepted = decisions.accepts(self.likelihood, x, proposed, offset)
-        return Position(proposed) if accepted else state, decisions.info(float(accepted))
-
-    def _propose(self, rng: np.random.Generator, x: Floats) -> Floats:
-        proposed = checked_point(self.proposal.propose(rng, x))
-        if proposed.shape != x.shape:
-            raise ShapeMismatch(f"the proposal has shape {proposed.shape}, and the position {x.shape}")
-        return proposed
-
-    def _offset(self, x: Floats, proposed: Floats) -> tuple[float, float]:
-        of_current = prior_of_current(self.log_prior, x)
-        of_proposed = prior_at(self.log_prior, proposed)
-        # What is impossible may have no proposal density either.
-        possible = of_proposed > -np.inf
-        return of_current, of_proposed + (self.proposal.log_ratio(x, proposed) if possible else 0.0)
+        return self._pools.setdefault(len(x), Pool(lambda: Walk(self._target, self.proposal, x)))

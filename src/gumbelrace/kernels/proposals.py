@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.kernels.pseudopriors import NormalPseudoprior
+from gumbelrace.kernels.normal_laws import Laws, NormalPseudoprior, law_of_steps, laws_of
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import Floats
 
@@ -52,6 +52,11 @@ class RandomWalk:
     def log_ratio(self, x: Floats, proposed: Floats) -> float:
         """Give 0: the walk is symmetric."""
         return 0.0
+
+    def laws(self, dimension: int) -> tuple[Laws, float]:
+        """Give the law of the steps for compiled code, and the correlation 1."""
+        diagonal = stretched(self.scale, np.ones(dimension))
+        return law_of_steps(self.scale if self.scale.ndim == 2 else diagonal), 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +133,14 @@ class Autoregressive:
     def log_ratio(self, x: Floats, proposed: Floats) -> float:
         """Give log q(x | x') - log q(x' | x)."""
         return self.law.log_density(x) - self.law.log_density(proposed)
+
+    def laws(self, dimension: int) -> tuple[Laws, float]:
+        """Give the law for compiled code, and the correlation."""
+        if dimension != len(self.law.mean):
+            raise ShapeMismatch(
+                f"the law has {len(self.law.mean)} parameters, and the position {dimension}"
+            )
+        return laws_of([self.law]), self.correlation
 
 
 def checked_scale(scale: ArrayLike) -> Floats:

@@ -28,9 +28,9 @@ from gumbelrace.models.arch.rows import (
     shape,
     variance,
 )
-from gumbelrace.population import control
 from gumbelrace.population.compiled import Compiled
-from gumbelrace.population.control import Always
+from gumbelrace.population.control import Always, ControlVariate
+from gumbelrace.population.likelihood import by_arm
 
 Coefficients = NDArray[np.float32]
 
@@ -96,31 +96,29 @@ class Expansion:
     def population(self, points: Floats) -> Compiled:
         """Give the residuals, with an arm for each point."""
         self._check(points)
-        known, raced = self.known, self.raced
-        sums = _sums(points, known) + _always_sums(points, known.always, *self.data.parts)
+        sums = _sums(points, self.known)
         if not np.isfinite(sums).all():
             raise InvalidReward(
                 f"the log likelihood at {points[np.argmin(np.isfinite(sums))]} is not finite"
             )
-        return Compiled(
-            mapped_residual,
-            (raced, points, *self.parts),
-            self.order,
-            len(points),
-            None,
-            raced,
-            control.Known(control.apart(sums[None]), np.abs(sums), len(known.always) * len(points)),
+        return self._plain(points).minus(self._control(points, sums))
+
+    def residuals(self, points: Floats) -> Compiled:
+        """Give the residuals at the points that lie there when they are read; nothing is read here."""
+        return self._plain(points).residuals(self._control(points, np.zeros(len(points))))
+
+    def _plain(self, points: Floats) -> Compiled:
+        return Compiled(by_arm(log_factor), (points, *self.data.parts), self._rows, len(points), None)
+
+    def _control(self, points: Floats, sums: Floats) -> ControlVariate:
+        data, function = (points, *self.parts), by_arm(expanded)
+        return ControlVariate(
+            function, data, sums, always=self.always, size=self.data.size, residual=by_arm(residual)
         )
 
     @functools.cached_property
-    def raced(self) -> Indices:
-        """Rows that are not always read."""
-        return self.always.raced if self.always else np.arange(self.data.size)
-
-    @functools.cached_property
-    def order(self) -> Rows:
-        """A random order of positions in `raced`."""
-        return self.always.order if self.always else Rows(self.data.size)
+    def _rows(self) -> Rows:
+        return Rows(self.data.size)
 
     def _check(self, points: Floats) -> None:
         orders = points[:, ORDER].astype(np.int64)
@@ -139,9 +137,10 @@ def residual(n, point, squares, where, base, terms, centres, model_of):  # type:
 
 
 @row
-def mapped_residual(n, arm, rows, points, squares, where, base, terms, centres, model_of):  # type: ignore[no-untyped-def]
-    """Give the residual of rows[n] and an arm."""
-    return residual(rows[n], points[arm], squares, where, base, terms, centres, model_of)
+def expanded(n, point, squares, where, base, terms, centres, model_of):  # type: ignore[no-untyped-def]
+    """Give the control variate of row n."""
+    k, s = model_of[int(point[ORDER])], variance(n, point, squares, where)
+    return point[CONSTANT] + polynomial(terms[n, k], s - base[n, k], point[NU] - centres[k, NU])
 
 
 @row
@@ -152,28 +151,11 @@ def known_sum(point, known):  # type: ignore[no-untyped-def]
     return known.raced * point[CONSTANT] + polynomials
 
 
-@row
-def always_sum(point, rows, squares, where):  # type: ignore[no-untyped-def]
-    """Sum the log factors of the rows that are always read."""
-    total = 0.0
-    for n in rows:
-        total += log_factor(n, point, squares, where)
-    return total
-
-
 @kernel
 def _sums(points: Floats, known: Known) -> Floats:
     sums = np.empty(len(points))
     for a in range(len(points)):
         sums[a] = known_sum(points[a], known)
-    return sums
-
-
-@kernel
-def _always_sums(points: Floats, rows: Indices, squares: Floats, where: Indices) -> Floats:
-    sums = np.empty(len(points))
-    for a in range(len(points)):
-        sums[a] = always_sum(points[a], rows, squares, where)
     return sums
 
 
