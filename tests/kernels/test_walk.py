@@ -346,8 +346,9 @@ def test_a_fused_residual_changes_nothing_but_the_time(problem):
         (logistic.stored_terms, (x, stored), logistic.stored_residual),
     ):
         taylor = gr.parameter_taylor(
-            terms, data, SIZE, mode, remainder=bounds, metric=metric, outliers=0.02, residual=residual
+            terms, data, SIZE, mode, remainder=bounds, metric=metric, outliers=0.02
         )
+        taylor = taylor if residual is None else taylor.with_residual(residual)
         kernel = gr.Metropolis(raw.minus(taylor), gr.RandomWalk(factor), log_prior, gr.Race(first=8))
         chains.append(chain(kernel, mode, 100))
     for fused in chains[1:]:
@@ -357,7 +358,7 @@ def test_a_fused_residual_changes_nothing_but_the_time(problem):
 
 def test_a_wrong_residual_is_refused(problem):
     x, y, mode, _ = problem
-    taylor = gr.parameter_taylor(logistic.terms, (x, y), SIZE, mode, residual=half_of_it)
+    taylor = gr.parameter_taylor(logistic.terms, (x, y), SIZE, mode).with_residual(half_of_it)
     with pytest.raises(gr.errors.InvalidArgument, match="residual is not log_factor less its expansion"):
         gr.likelihood(logistic.log_factor, (x, y), SIZE).minus(taylor)
 

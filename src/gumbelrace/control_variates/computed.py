@@ -35,7 +35,6 @@ def parameter_taylor(
     metric: ArrayLike | None = None,
     outliers: float | None = None,
     spread: ArrayLike | None = None,
-    residual: Any = None,
 ) -> ParameterTaylor:
     """Expand log factors around `centre`, derivatives computed where they are needed.
 
@@ -64,9 +63,6 @@ def parameter_taylor(
     spread : float, array_like of shape (d,) or (d, d), optional
         How far from the centre points will be compared: standard deviations, or a square root of their
         covariance, positive. Default: that of Laplace's approximation without a prior.
-    residual : numba function, optional
-        ``residual(n, centre, direction, *data)``: log f_n at centre + direction, less its expansion, where
-        one pass over a row's data gives both. It is checked at some rows.
 
     Notes
     -----
@@ -110,16 +106,7 @@ def parameter_taylor(
         always,
         size,
         pilot_of(sums.outer, spread, outliers, always),
-        None if residual is None else checked_residual(residual, data, size, point),
     )
-
-
-def checked_residual(residual: Any, data: tuple[Any, ...], size: int, centre: Floats) -> Any:
-    """Check a user's own residual as far as that needs no log factors."""
-    checked_dispatcher(residual, "residual")
-    first = {"n": size - 1, "centre": centre, "direction": np.ones_like(centre)}
-    try_out(Call(users(residual), FORM.replace("terms", "residual"), first, data))
-    return residual
 
 
 def checked_centre(centre: ArrayLike, order: int) -> tuple[Floats, int]:

@@ -26,6 +26,7 @@ from gumbelrace.population.control import Always, ControlVariate, table_of
 from gumbelrace.population.heavy import check_pilot, check_residuals, heavy_rows
 from gumbelrace.population.likelihood import Likelihood
 from gumbelrace.population.slots import KNOWN, MOST, SLOT, Slots, add_to
+from gumbelrace.population.trial import Call, checked_dispatcher, try_out
 
 Floats = NDArray[np.float64]
 
@@ -83,7 +84,7 @@ class ParameterTaylor:
     pilot : Pilot or None
         What is still to be chosen.
     residual : numba function or None
-        ``residual(n, centre, direction, *data)``: log f_n less its expansion, in one pass.
+        See `with_residual`.
     """
 
     centre: Floats
@@ -119,6 +120,29 @@ class ParameterTaylor:
             return None
         everywhere = np.broadcast_to(self.bounds, (self.size,))
         return float((everywhere if self.always is None else everywhere[self.always.raced]).max())
+
+    def with_residual(self, residual: Any) -> "ParameterTaylor":
+        """Give the same expansion, of which a model computes what is left in one pass over a row.
+
+        Parameters
+        ----------
+        residual : numba function
+            ``residual(n, centre, direction, *data)``: log f_n at centre + direction, less its expansion. It
+            is checked at some rows when the expansion meets its log factors.
+
+        Examples
+        --------
+        >>> import numpy as np, gumbelrace as gr
+        >>> from gumbelrace.models import logistic
+        >>> x, y = np.random.default_rng(0).normal(size=(1000, 2)), np.arange(1000) % 2.0
+        >>> taylor = gr.parameter_taylor(logistic.terms, (x, y), 1000, logistic.mode(x, y)[0])
+        >>> taylor.with_residual(logistic.residual).residual is logistic.residual
+        True
+        """
+        checked_dispatcher(residual, "residual")
+        first = {"n": self.size - 1, "centre": self.centre, "direction": np.ones_like(self.centre)}
+        try_out(Call(users(residual), "residual(n, centre, direction, *data)", first, self.data))
+        return replace(self, residual=residual)
 
     def fitted(self, likelihood: Likelihood) -> "ParameterTaylor":
         """Give the same expansion, the rows that it fits worst always read, unless they were chosen."""

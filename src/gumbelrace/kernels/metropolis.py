@@ -108,4 +108,4 @@ class Metropolis(Kernel[Position]):
 
     def _walks(self, x: Floats) -> Pool[Walk]:
         # One for each thread: the points that are compared lie in the walk.
-        return self._pools.setdefault(len(x), Pool(lambda: Walk(self._target, self.proposal, x)))
+        return self._pools.setdefault(len(x), Pool(functools.partial(Walk, self._target, self.proposal, x)))
