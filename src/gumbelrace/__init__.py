@@ -100,11 +100,9 @@ _LATER = {
     "gumbelrace.chain.run": ("run",),
     "gumbelrace.chain.trace": ("Trace",),
     "gumbelrace.control_variates.by_jax": ("derivatives_by_jax", "jax_taylor"),
-    "gumbelrace.control_variates.by_cells": ("DataTaylor",),
-    "gumbelrace.control_variates.computed": ("parameter_taylor",),
-    "gumbelrace.control_variates.data": ("data_taylor",),
-    "gumbelrace.control_variates.parameters": ("ParameterTaylor",),
-    "gumbelrace.control_variates.stored": ("stored_taylor",),
+    "gumbelrace.control_variates.data": ("DataTaylor", "data_taylor"),
+    "gumbelrace.control_variates.expansion": ("ParameterTaylor",),
+    "gumbelrace.control_variates.parameters": ("parameter_taylor", "stored_taylor"),
     "gumbelrace.kernels.annealing": ("Constant", "Geometric"),
     "gumbelrace.kernels.base": ("Info", "Kernel"),
     "gumbelrace.kernels.carlin_chib": ("Candidate", "CarlinChib", "ModelChoice"),
@@ -129,12 +127,10 @@ if TYPE_CHECKING:
     from gumbelrace.chain.evidence import log_evidence
     from gumbelrace.chain.run import run
     from gumbelrace.chain.trace import Trace
-    from gumbelrace.control_variates.by_cells import DataTaylor
     from gumbelrace.control_variates.by_jax import derivatives_by_jax, jax_taylor
-    from gumbelrace.control_variates.computed import parameter_taylor
-    from gumbelrace.control_variates.data import data_taylor
-    from gumbelrace.control_variates.parameters import ParameterTaylor
-    from gumbelrace.control_variates.stored import stored_taylor
+    from gumbelrace.control_variates.data import DataTaylor, data_taylor
+    from gumbelrace.control_variates.expansion import ParameterTaylor
+    from gumbelrace.control_variates.parameters import parameter_taylor, stored_taylor
     from gumbelrace.kernels.annealing import Constant, Geometric
     from gumbelrace.kernels.base import Info, Kernel
     from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice

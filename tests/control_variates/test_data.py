@@ -17,7 +17,7 @@ from tests.control_variates.cases import (
 )
 
 import gumbelrace as gr
-from gumbelrace.control_variates.by_cells import expansion
+from gumbelrace.control_variates.data import expansion
 from gumbelrace.errors import InvalidArgument, MissingPackage, ShapeMismatch
 from gumbelrace.population.control import difference, mapped, table_of
 from gumbelrace.population.likelihood import by_arm

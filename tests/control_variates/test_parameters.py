@@ -22,7 +22,7 @@ from tests.control_variates.cases import (
 )
 
 import gumbelrace as gr
-from gumbelrace.control_variates.parameters import taylor
+from gumbelrace.control_variates.expansion import taylor
 from gumbelrace.errors import InvalidArgument, RewardOutOfRange, ShapeMismatch
 from gumbelrace.models import logistic
 from gumbelrace.population.control import difference
