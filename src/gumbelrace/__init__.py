@@ -111,8 +111,7 @@ _LATER = {
     "gumbelrace.kernels.gibbs": ("Gibbs", "Labels"),
     "gumbelrace.kernels.graph": ("GraphGibbs",),
     "gumbelrace.kernels.langevin": ("Langevin", "LangevinState"),
-    "gumbelrace.kernels.metropolis": ("Metropolis",),
-    "gumbelrace.kernels.proposals": ("Autoregressive", "LogWalk", "RandomWalk"),
+    "gumbelrace.kernels.metropolis": ("Autoregressive", "LogWalk", "Metropolis", "RandomWalk"),
     "gumbelrace.kernels.normal_laws": ("NormalPseudoprior",),
     "gumbelrace.kernels.scan": ("RandomScan", "Shuffled", "Systematic"),
     "gumbelrace.kernels.slice": ("EachCoordinate", "RandomDirection", "Slice"),
@@ -139,9 +138,8 @@ if TYPE_CHECKING:
     from gumbelrace.kernels.gibbs import Gibbs, Labels
     from gumbelrace.kernels.graph import GraphGibbs
     from gumbelrace.kernels.langevin import Langevin, LangevinState
-    from gumbelrace.kernels.metropolis import Metropolis
+    from gumbelrace.kernels.metropolis import Autoregressive, LogWalk, Metropolis, RandomWalk
     from gumbelrace.kernels.normal_laws import NormalPseudoprior
-    from gumbelrace.kernels.proposals import Autoregressive, LogWalk, RandomWalk
     from gumbelrace.kernels.scan import RandomScan, Shuffled, Systematic
     from gumbelrace.kernels.slice import EachCoordinate, RandomDirection, Slice
     from gumbelrace.kernels.target import Position

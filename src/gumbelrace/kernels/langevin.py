@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gumbelrace.errors import FactorFailed, InvalidArgument
 from gumbelrace.kernels.base import Info, Kernel
 from gumbelrace.kernels.checks import check_function, check_state, check_target, real_fields
-from gumbelrace.kernels.proposals import checked_scale, stretched
+from gumbelrace.kernels.normal_laws import checked_scale, stretched
 from gumbelrace.kernels.target import (
     Decisions,
     Likelihood,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy  # its parts load when first used
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.core.jit import part
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
@@ -95,6 +95,25 @@ def _cholesky(covariance: Floats) -> Floats:
         return np.asarray(np.linalg.cholesky(covariance), np.float64)
     except np.linalg.LinAlgError as error:
         raise InvalidArgument("covariance is not positive definite; it has no Cholesky factor") from error
+
+
+def checked_scale(scale: ArrayLike) -> Floats:
+    """Return a scale as a read-only array, or say what is wrong with it."""
+    checked = np.array(floats(scale, "scale"))
+    if checked.ndim > 2 or checked.shape != checked.shape[::-1]:
+        raise ShapeMismatch(f"scale has shape {checked.shape}; it must be a number, (d,) or (d, d)")
+    if not np.isfinite(checked).all() or (checked.ndim < 2 and (checked <= 0.0).any()):
+        raise InvalidArgument(f"scale is {scale!r}; standard deviations must be positive and finite")
+    checked.setflags(write=False)
+    return checked
+
+
+def stretched(scale: Floats, vector: Floats) -> Floats:
+    """Give L v, where `scale` is L or its diagonal."""
+    if scale.ndim > 0 and len(scale) != len(vector):
+        raise ShapeMismatch(f"scale has shape {scale.shape}, and the position ({len(vector)},)")
+    product: Floats = scale @ vector if scale.ndim == 2 else scale * vector
+    return product
 
 
 class Laws(NamedTuple):

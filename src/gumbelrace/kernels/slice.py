@@ -11,7 +11,7 @@ import numpy as np
 
 from gumbelrace.kernels.base import Info, Kernel
 from gumbelrace.kernels.checks import check_part, check_state, check_target, real_fields
-from gumbelrace.kernels.proposals import checked_scale, stretched
+from gumbelrace.kernels.normal_laws import checked_scale, stretched
 from gumbelrace.kernels.target import (
     Decisions,
     Likelihood,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import gumbelrace as gr
-from gumbelrace.models.arch.build import expand
 from gumbelrace.models.arch.data import lagged, simulate
+from gumbelrace.models.arch.expansion import expand
 from gumbelrace.models.arch.fit import laplace
 from gumbelrace.models.arch.likelihood import ArchLikelihood
 from gumbelrace.models.arch.model import Arch, compiled_prior
