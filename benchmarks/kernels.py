@@ -67,7 +67,8 @@ def expansion(posterior: Posterior) -> gr.control_variates.ParameterTaylor:
     metric = np.linalg.inv(np.linalg.cholesky(posterior.covariance))
     data = (x, model.at_centre(mode, x, y))
     bounds = model.remainder(x, metric)
-    return gr.parameter_taylor(model.stored_terms, data, len(y), mode, remainder=bounds, metric=metric)
+    taylor = gr.parameter_taylor(model.stored_terms, data, len(y), mode, remainder=bounds, metric=metric)
+    return taylor.with_residual(model.stored_residual)
 
 
 def metropolis(posterior: Posterior, target: Any, method: gr.Method) -> gr.Metropolis:

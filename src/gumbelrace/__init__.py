@@ -11,8 +11,8 @@ _NAMES = {
     "gumbelrace.chain.evidence": ("log_evidence",),
     "gumbelrace.chain.run": ("run",),
     "gumbelrace.chain.trace": ("Trace",),
-    "gumbelrace.control_variates.computed": ("parameter_taylor",),
     "gumbelrace.control_variates.data": ("data_taylor",),
+    "gumbelrace.control_variates.parameters": ("parameter_taylor",),
     "gumbelrace.errors": ("GumbelraceError", "NoPossibleArm", "PromiseBroken"),
     "gumbelrace.kernels.base": ("Kernel",),
     "gumbelrace.kernels.carlin_chib": ("CarlinChib",),
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from gumbelrace.chain.evidence import log_evidence as log_evidence
     from gumbelrace.chain.run import run as run
     from gumbelrace.chain.trace import Trace as Trace
-    from gumbelrace.control_variates.computed import parameter_taylor as parameter_taylor
     from gumbelrace.control_variates.data import data_taylor as data_taylor
+    from gumbelrace.control_variates.parameters import parameter_taylor as parameter_taylor
     from gumbelrace.errors import (
         GumbelraceError as GumbelraceError,
         NoPossibleArm as NoPossibleArm,

@@ -17,9 +17,9 @@ from tests.control_variates.cases import (
 )
 
 import gumbelrace as gr
-from gumbelrace.control_variates.by_cells import expansion
+from gumbelrace.control_variates.data import expansion
 from gumbelrace.errors import InvalidArgument, MissingPackage, ShapeMismatch
-from gumbelrace.population.control import residual_of, table_of
+from gumbelrace.population.control import difference, mapped, table_of
 from gumbelrace.population.likelihood import by_arm
 
 FALSE_ALARM = 1e-4
@@ -213,7 +213,7 @@ def test_fewer_rewards_are_read():
 def test_binding_new_points_compiles_nothing():
     y = make(300)
     raced = gr.likelihood(log_factor, (y,), 300).minus(gr.data_taylor(y, derivatives, 3, 0.1))
-    residual = residual_of(by_arm(log_factor), expansion, 2, True)
+    residual = mapped(difference(by_arm(log_factor), expansion, 2))
     functions, counts = [residual, expansion, table_of(by_arm(log_factor))], []
     for seed in range(3):
         gr.Race().best(raced(near(y, arms=3 + seed, seed=seed)), None, seeded())

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumbelrace.control_variates.outliers import farthest
+from gumbelrace.control_variates.pilot import farthest
 from gumbelrace.errors import InvalidArgument
 
 

@@ -22,10 +22,10 @@ from tests.control_variates.cases import (
 )
 
 import gumbelrace as gr
-from gumbelrace.control_variates.parameters import taylor
+from gumbelrace.control_variates.expansion import taylor
 from gumbelrace.errors import InvalidArgument, RewardOutOfRange, ShapeMismatch
 from gumbelrace.models import logistic
-from gumbelrace.population.control import residual_of
+from gumbelrace.population.control import difference
 from gumbelrace.population.likelihood import by_arm
 
 FALSE_ALARM = 1e-4
@@ -213,13 +213,13 @@ def test_binding_new_points_compiles_nothing():
     model = BUILT["logistic"]
     raced = likelihood(model).minus(bounded(model))
     expansion = taylor(model.terms, 2)
-    residual = residual_of(by_arm(model.log_factor), expansion, 3, False)
+    residual = difference(by_arm(model.log_factor), expansion, 3)
     counts = []
     for seed in range(3):
         gr.Race().best(raced(near(model, arms=3 + seed, seed=seed)), None, seeded())
         counts.append([len(residual.signatures), len(expansion.signatures)])
     assert counts[0] == counts[1] == counts[2]
-    assert residual is residual_of(by_arm(model.log_factor), expansion, 3, False)
+    assert residual is difference(by_arm(model.log_factor), expansion, 3)
 
 
 MODEL = BUILT["logistic"]

@@ -1,6 +1,4 @@
-"""Regressions with one, two and three covariates: model choice with a desk, known in closed form."""
-
-import functools
+"""Regressions with one, two and three covariates: model choice with slots, known in closed form."""
 
 import numba
 import numpy as np
@@ -8,10 +6,9 @@ from scipy.special import ndtr
 from tests.kernels.laws import after, tail
 
 import gumbelrace as gr
-from gumbelrace.core.packed import pack, unpack
 from gumbelrace.core.shuffle import Rows
 from gumbelrace.population.compiled import Compiled
-from gumbelrace.population.desk import SETTER, Desk
+from gumbelrace.population.slots import new_slots
 
 CELLS, SPREAD = 5, 2.0
 P = np.array([0.5, 0.3, 0.2])  # posterior probabilities, by the choice of prior weights
@@ -28,18 +25,6 @@ def log_factor(n, arm, xs, models, y, z):
     for i in range(models[arm] + 1):
         mean += xs[arm, i] * z[n, i]
     return -0.5 * (y[n] - mean) ** 2
-
-
-@functools.cache
-def setter(prior, data_type):
-    @numba.cfunc(SETTER)
-    def put(context, offset, low, high):
-        xs, models, dimensions = unpack(context, data_type)
-        for a in range(len(xs)):
-            offset[a] = prior(xs[a, : dimensions[models[a]]])
-        return 0
-
-    return put
 
 
 class Nested:
@@ -68,11 +53,12 @@ class Nested:
             row[: len(x)] = x
         return gr.compiled(log_factor, (xs, models, self.y, self.z), size=len(self.y), arms=len(models))
 
-    def desk(self, arms, dimensions, log_prior):
-        xs, models = np.zeros((arms, 3)), np.zeros(arms, np.int64)
-        rows, packed = Rows(len(self.y)), pack((xs, models, dimensions))
-        population = Compiled(log_factor, (xs, models, self.y, self.z), rows, arms, None)
-        return Desk(xs, models, population, setter(log_prior, packed.type), packed)
+    has_slots = True
+
+    def slots(self, arms, dimensions):
+        slots = new_slots(1, arms, 3, dimensions)
+        data = (slots.parameters, slots.models, self.y, self.z)
+        return slots._replace(population=Compiled(log_factor, data, Rows(len(self.y)), arms, None))
 
     def kernel(self, method=None, prior=log_prior, **options):
         """Make a kernel whose pseudopriors are wider than the posteriors and beside them."""

@@ -7,8 +7,6 @@ from tests.common import seeded
 
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.kernels.compiled_choice import CompiledChoice
-from gumbelrace.kernels.normal_laws import laws_of
 
 Y = seeded(1).normal(size=50)
 RING = np.roll(np.eye(4), 1, axis=1) + np.roll(np.eye(4), -1, axis=1)
@@ -143,8 +141,9 @@ def test_log_prior_that_reads_beyond_the_point_is_refused(given):
 
 
 def test_log_prior_of_models_that_reads_beyond_their_parameters_is_refused():
+    kernel = gr.CarlinChib([candidate(log_prior=OF_TWO_NUMBERS)], likelihood)
     with pytest.raises(ShapeMismatch, match="log_prior reads beyond x"):
-        CompiledChoice(candidate(log_prior=OF_TWO_NUMBERS), None, laws_of([LAW], None), gr.Race())
+        kernel.step(seeded(), kernel.start(seeded()))
 
 
 def test_potential_that_reads_beyond_its_array_is_refused():

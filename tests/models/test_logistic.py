@@ -57,6 +57,19 @@ def test_terms_are_derivatives(seed):
     np.testing.assert_allclose(curvature, (up - 2 * middle + down) / step**2, atol=1e-6)
 
 
+@pytest.mark.parametrize("length", [1e-3, 1.0, 30.0])
+def test_residuals_are_what_the_expansion_leaves(length):
+    """Oracle: the difference itself, whose rounding is that of its terms."""
+    direction, stored = length * seeded(4).normal(size=3), logistic.at_centre(CENTRE, X, Y)
+    for n in range(200):
+        value, slope, curvature = logistic.terms(n, CENTRE, direction, X, Y)
+        plain = logistic.log_factor(n, CENTRE + direction, X, Y)
+        rounding = 1e-15 * (1.0 + abs(plain) + abs(value) + abs(slope) + abs(curvature))
+        expected = plain - (value + slope + 0.5 * curvature)
+        assert abs(logistic.residual(n, CENTRE, direction, X, Y) - expected) < 4 * rounding
+        assert abs(logistic.stored_residual(n, CENTRE, direction, X, stored) - expected) < 4 * rounding
+
+
 def test_stored_terms_are_the_same():
     direction = seeded(3).normal(size=3)
     stored = logistic.at_centre(CENTRE, X, Y)

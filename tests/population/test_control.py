@@ -12,7 +12,7 @@ from tests.common import ONE_OF_EACH, seeded
 from tests.population.residuals import Case, approximate, assert_same_sums, entry, kinds, shares, sizes
 
 import gumbelrace as gr
-from gumbelrace.population.control import residual_of, table_of
+from gumbelrace.population.control import difference, table_of
 
 FALSE_ALARM = 1e-4
 
@@ -163,7 +163,7 @@ def test_a_control_variate_with_wrong_sums_breaks_the_promise():
 @shares
 def test_another_control_variate_compiles_nothing(share):
     case, other = Case(300, 3, share), Case(300, 3, share, seed=1)
-    residual = residual_of(entry, approximate, 2, case.always is not None)
+    residual = difference(entry, approximate, 2)
     functions = [residual, table_of(entry), table_of(approximate)]
     for one in (case, other):
         population = one.population("compiled").minus(one.control())
@@ -172,4 +172,4 @@ def test_another_control_variate_compiles_nothing(share):
         if one is case:
             before = counts
     assert counts == before
-    assert residual is residual_of(entry, approximate, 2, case.always is not None)
+    assert residual is difference(entry, approximate, 2)

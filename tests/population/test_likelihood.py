@@ -95,13 +95,12 @@ def test_a_control_variate_is_bound_to_the_same_points():
     control = Zero()
     plain = gr.likelihood(of_number, (Y,), len(Y), reward_range=(-20.0, 0.0))
     likelihood = plain.minus(control)
-    bound = likelihood.bound([0.1, 0.3])[1]
-    np.testing.assert_array_equal(control.asked, [[0.1, 0.3]])
     population = likelihood([0.1, 0.3])
+    np.testing.assert_array_equal(control.asked, [[0.1, 0.3]])
+    bound = control.at(np.array([0.1, 0.3]))
     np.testing.assert_allclose(bound.sums - bound.sums.max(), population.known.sums)
     assert not population.knows_range  # that of the rewards is not that of the residuals
     assert plain.control is None
-    assert plain.bound([0.1])[1] is None
     with pytest.raises(InvalidArgument, match="already"):
         likelihood.minus(control)
 

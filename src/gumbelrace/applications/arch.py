@@ -19,15 +19,13 @@ from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
-from gumbelrace.kernels.metropolis import Metropolis
-from gumbelrace.kernels.proposals import Autoregressive
-from gumbelrace.kernels.pseudopriors import NormalPseudoprior
+from gumbelrace.kernels.metropolis import Autoregressive, Metropolis
+from gumbelrace.kernels.normal_laws import NormalPseudoprior
 from gumbelrace.methods.base import Method
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.race import Race
-from gumbelrace.models.arch.build import expand
 from gumbelrace.models.arch.data import Lagged, lagged
-from gumbelrace.models.arch.expansion import Expansion
+from gumbelrace.models.arch.expansion import Expansion, expand
 from gumbelrace.models.arch.fit import Laplace, laplace, log_evidence_by_importance
 from gumbelrace.models.arch.likelihood import ArchLikelihood
 from gumbelrace.models.arch.model import TAU, Arch, compiled_prior

@@ -5,21 +5,21 @@ from typing import TYPE_CHECKING
 from gumbelrace.lazy import later
 
 _NAMES = {
-    "gumbelrace.control_variates.by_cells": ("DataTaylor",),
+    "gumbelrace.control_variates.data": ("DataTaylor",),
     "gumbelrace.control_variates.by_jax": ("derivatives_by_jax", "jax_taylor"),
-    "gumbelrace.control_variates.parameters": ("ParameterTaylor",),
-    "gumbelrace.control_variates.stored": ("stored_taylor",),
+    "gumbelrace.control_variates.expansion": ("ParameterTaylor",),
+    "gumbelrace.control_variates.parameters": ("stored_taylor",),
     "gumbelrace.population.control": ("Always", "ControlVariate"),
 }
 
 if TYPE_CHECKING:
-    from gumbelrace.control_variates.by_cells import DataTaylor as DataTaylor
+    from gumbelrace.control_variates.data import DataTaylor as DataTaylor
     from gumbelrace.control_variates.by_jax import (
         derivatives_by_jax as derivatives_by_jax,
         jax_taylor as jax_taylor,
     )
-    from gumbelrace.control_variates.parameters import ParameterTaylor as ParameterTaylor
-    from gumbelrace.control_variates.stored import stored_taylor as stored_taylor
+    from gumbelrace.control_variates.expansion import ParameterTaylor as ParameterTaylor
+    from gumbelrace.control_variates.parameters import stored_taylor as stored_taylor
     from gumbelrace.population.control import Always as Always, ControlVariate as ControlVariate
 else:  # hidden from type checkers, which would take any name at all
     __all__, __getattr__, __dir__ = later(__name__, _NAMES)

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gumbelrace.control_variates.by_cells import Derivatives, Floats
-from gumbelrace.control_variates.computed import checked_centre
-from gumbelrace.control_variates.parameters import ParameterTaylor
-from gumbelrace.control_variates.stored import stored_taylor
+from gumbelrace.control_variates.data import Derivatives, Floats
+from gumbelrace.control_variates.expansion import ParameterTaylor
+from gumbelrace.control_variates.parameters import checked_centre, stored_taylor
 from gumbelrace.errors import optional
 
 

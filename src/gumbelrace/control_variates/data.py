@@ -1,28 +1,198 @@
-"""Expansions in the data, as users make them; see `by_cells`."""
+"""Taylor expansion of log f_n(i) = g(y_n; i) in the data y_n (paper, Eq. 10).
 
-from dataclasses import dataclass
+With the reference m of the cell in which y_n lies, d = y_n - m, and derivatives in y at m:
+
+    h_n(i) = g(m; i) + ∇g(m; i)·d + ½ d'∇²g(m; i) d.
+
+It is linear in 1, d and dd', so its sum over a cell is that of their sums, which are stored: sums cost
+O(B) for B cells, however many rows there are. Which rows are always read is chosen where points are known:
+those whose differences between points the expansion follows worst.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.control_variates.by_cells import (
-    DataTaylor,
-    Derivatives,
-    Floats,
-    Indices,
-    checked_points,
-    expanded,
-    expanded_around,
-)
 from gumbelrace.control_variates.cells import Cells, quantile_cells
-from gumbelrace.control_variates.outliers import checked_share, farthest
+from gumbelrace.control_variates.pilot import checked_share, farthest
+from gumbelrace.core.jit import part
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.control import Always, ControlVariate
-from gumbelrace.population.heavy import check_pilot, heavy_rows
+from gumbelrace.population.heavy import check_pilot, check_residuals, heavy_rows
 
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+# Rows whose log factors are held at a time.
+BLOCK = 16_384
 DIFFERENT = "give at least two different points, such as the arms to be compared"
+
+Derivatives = Callable[[Floats, Any], tuple[ArrayLike, ArrayLike, ArrayLike]]
+
+
+@dataclass(frozen=True)
+class Space:
+    """References of a space of data, and sums of 1, d and dd' over the raced rows of each cell."""
+
+    references: Floats
+    moments: Floats
+
+    def expand(self, derivatives: Derivatives, points: NDArray[Any]) -> tuple[Floats, Floats]:
+        """Give the terms of all cells of the first point, of the second..., and every point's sum of h."""
+        terms = _terms(derivatives, self.references, points)
+        return terms.reshape(-1, terms.shape[2]), np.einsum("bf,abf->a", self.moments, terms)
+
+
+@dataclass(frozen=True)
+class DataTaylor:
+    """A control variate for every set of arms, expanded around data. See `data_taylor`.
+
+    Attributes
+    ----------
+    derivatives : callable
+        Gives g, its gradients and its Hessians at references.
+    cells : ndarray of shape (N, S)
+        The cell of each row in each of S spaces: one for all arms, or one for each arm.
+    deviations : ndarray of shape (N, S, k)
+        Rows less their references.
+    spaces : tuple of Space
+        References and moments.
+    always : Always or None
+        Rows that are always read.
+    """
+
+    derivatives: Derivatives
+    cells: Indices
+    deviations: Floats
+    spaces: tuple[Space, ...]
+    always: Always | None
+    _checked: list[bool] = field(default_factory=list, repr=False)
+
+    def at(self, points: ArrayLike) -> ControlVariate:
+        """Give the control variate whose arm i is points[i]; the first time, check that it is one."""
+        arms = checked_points(points)
+        control = self._at(arms)
+        if not self._checked:
+            self.check(arms)
+        return control
+
+    def check(self, points: NDArray[Any]) -> None:
+        """Compare residuals with the log factors, at points; see `check_residuals`."""
+        squares, plain = self.misfit(points)
+        raced = squares if self.always is None else squares[self.always.raced]
+        check_residuals(raced, plain)
+        if plain > 0.0:  # points that are all the same show nothing
+            self._checked.append(True)
+
+    def misfit(self, points: NDArray[Any]) -> tuple[Floats, float]:
+        """Give mean squares of differences between points: of each row's residuals, of all log factors."""
+        control, arms = self._at(points), np.arange(len(points))
+        squares, plain = np.empty(len(self.cells)), 0.0
+        for start in range(0, len(squares), BLOCK):
+            rows = np.arange(start, min(start + BLOCK, len(squares)))
+            given = self._log_factors(rows, points)
+            squares[rows] = _pair_squares(given - control.values(rows, arms))
+            plain += float(_pair_squares(given).sum())
+        return squares, plain
+
+    def _log_factors(self, rows: Indices, points: NDArray[Any]) -> Floats:
+        """Give g of rows and points, of which they are the derivatives of order 0."""
+        columns = []
+        for k, (space, share) in enumerate(self._share_out(points)[1]):
+            values = space.references[self.cells[rows, k]] + self.deviations[rows, k]
+            columns.append(np.asarray(self.derivatives(values, share)[0], np.float64))
+        return np.concatenate(columns, axis=1)
+
+    def _at(self, arms: NDArray[Any]) -> ControlVariate:
+        space_of, shares = self._share_out(arms)
+        found = [space.expand(self.derivatives, share) for space, share in shares]
+        terms, sums = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        lengths = np.array([len(self.spaces[s].references) for s in space_of])
+        data = (self.cells, self.deviations, space_of, np.cumsum(lengths) - lengths, terms)
+        return ControlVariate(expansion, data, sums, None, self.always, len(self.cells))
+
+    def _share_out(self, points: NDArray[Any]) -> tuple[Indices, list[tuple[Space, NDArray[Any]]]]:
+        """Give the space of each arm, and the points that are to be expanded in each space."""
+        if self.cells.shape[1] == 1:
+            return np.zeros(len(points), np.int64), [(self.spaces[0], points)]
+        if len(points) != len(self.spaces):
+            raise ShapeMismatch(
+                f"values are those of {len(self.spaces)} arms; there are {len(points)} points"
+            )
+        own = [(space, points[i : i + 1]) for i, space in enumerate(self.spaces)]
+        return np.arange(len(points)), own
+
+
+def expanded(derivatives: Derivatives, cells: Sequence[Cells], always: Always | None) -> DataTaylor:
+    """Expand around the means of the rows of each cell; what is always read does not pull them its way."""
+    raced = np.arange(len(cells[0].cell)) if always is None else always.raced
+    return expanded_around(derivatives, [c.only(raced) for c in cells], always)
+
+
+def expanded_around(derivatives: Derivatives, cells: Sequence[Cells], always: Always | None) -> DataTaylor:
+    """Expand around the references of cells."""
+    raced = np.arange(len(cells[0].cell)) if always is None else always.raced
+    return DataTaylor(
+        derivatives,
+        np.stack([c.cell for c in cells], axis=1),
+        np.stack([c.deviations for c in cells], axis=1),
+        tuple(Space(c.references, c.moments(raced)) for c in cells),
+        always,
+    )
+
+
+@part
+def expansion(n, arm, cells, deviations, space_of, start, terms):  # type: ignore[no-untyped-def]
+    """Give h_n(arm); the terms of an arm's cells follow one another from start[arm] on."""
+    space, k = space_of[arm], deviations.shape[2]
+    row = start[arm] + cells[n, space]
+    h = terms[row, 0]
+    for i in range(k):
+        slope = terms[row, 1 + i]
+        for j in range(k):
+            slope += terms[row, 1 + k + i * k + j] * deviations[n, space, j]
+        h += slope * deviations[n, space, i]
+    return h
+
+
+def checked_points(points: ArrayLike) -> NDArray[Any]:
+    """Return points as an array of at least one of them."""
+    arms = np.asarray(points)
+    if arms.ndim == 0 or len(arms) == 0:
+        raise ShapeMismatch("points must be an array of at least one point, one in each row")
+    return arms
+
+
+def _pair_squares(values: Floats) -> Floats:
+    """Give the mean square of the differences between two columns, of each row."""
+    apart = values - values[:, :1]  # exactly zero where all are the same
+    squares: Floats = 2.0 * apart.var(axis=1) * values.shape[1] / max(values.shape[1] - 1, 1)
+    return squares
+
+
+def _terms(derivatives: Derivatives, references: Floats, points: NDArray[Any]) -> Floats:
+    """Give g, ∇g and ½∇²g side by side, of shape (D, B, 1 + k + k²)."""
+    cells, k = references.shape
+    arms, scale = len(points), (1.0, 1.0, 0.5)
+    found = [np.asarray(values, np.float64) for values in derivatives(references, points)]
+    for order, values in enumerate(found):
+        wanted = (cells, arms, *[k] * order)
+        if len(found) != 3 or values.shape != wanted:
+            raise ShapeMismatch(
+                f"derivatives gave {len(found)} arrays, that of order {order} of shape {values.shape}; "
+                f"it must give three, for {cells} references and {arms} points that one of shape {wanted}"
+            )
+    flat = [s * values.reshape(cells, arms, -1) for s, values in zip(scale, found, strict=True)]
+    terms = np.ascontiguousarray(np.concatenate(flat, axis=2).transpose(1, 0, 2))
+    if not np.isfinite(terms).all():
+        arm, cell, _ = np.argwhere(~np.isfinite(terms))[0]
+        raise InvalidArgument(
+            f"derivatives are not finite at reference {references[cell]}, point {points[arm]}"
+        )
+    return terms
 
 
 @dataclass(frozen=True)

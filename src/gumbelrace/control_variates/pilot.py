@@ -6,12 +6,14 @@ that an expansion does not follow are wider than it.
 """
 
 from collections.abc import Iterator
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.population.control import Always
 from gumbelrace.population.likelihood import Family, Likelihood
 
 Floats = NDArray[np.float64]
@@ -105,3 +107,24 @@ def _rows_at(likelihood: Likelihood, control: Family, points: Floats) -> Iterato
         left = plain - approximation.values(rows, arm)[:, 0]
         if np.isfinite(left).all():
             yield plain, left
+
+
+def farthest(distance: Floats, share: float) -> Always | None:
+    """Choose the share of the rows with the largest distance.
+
+    Examples
+    --------
+    >>> farthest(np.array([0.1, 5.0, 0.2, 3.0]), 0.5).rows
+    array([1, 3])
+    """
+    count = int((checked_share(share) or 0.0) * len(distance))
+    if count == 0:
+        return None
+    return Always(np.sort(np.argpartition(distance, -count)[-count:]), len(distance))
+
+
+def checked_share(share: float | None) -> float | None:
+    """Return a share of outliers, or None where the choice is ours."""
+    if share is not None and not (isinstance(share, Real) and 0.0 <= share < 1.0):
+        raise InvalidArgument(f"the share of outliers is {share!r}; it must lie in [0, 1)")
+    return share

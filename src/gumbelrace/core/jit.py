@@ -124,13 +124,13 @@ def call_reader(
 
 
 @intrinsic
-def call_setter(typingctx: Any, address: Any, context: Any, offset: Any, low: Any, high: Any) -> Any:
-    """Call a function of four 64-bit words by its address."""
+def call_slot(typingctx: Any, address: Any, context: Any, slot: Any) -> Any:
+    """Call a function of a slot by its address (see `population.slots`)."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return _call(builder, arguments[0], list(arguments[1:]))
 
-    return types.int64(*[types.int64] * 5), codegen
+    return types.int64(*[types.int64] * 3), codegen
 
 
 @intrinsic

@@ -11,8 +11,8 @@ _NAMES = {
     "gumbelrace.kernels.clusters.worker": ("Keep",),
     "gumbelrace.kernels.gibbs": ("Labels",),
     "gumbelrace.kernels.langevin": ("LangevinState",),
-    "gumbelrace.kernels.proposals": ("Autoregressive", "LogWalk", "RandomWalk"),
-    "gumbelrace.kernels.pseudopriors": ("NormalPseudoprior",),
+    "gumbelrace.kernels.metropolis": ("Autoregressive", "LogWalk", "RandomWalk"),
+    "gumbelrace.kernels.normal_laws": ("NormalPseudoprior",),
     "gumbelrace.kernels.scan": ("RandomScan", "Shuffled", "Systematic"),
     "gumbelrace.kernels.slice": ("EachCoordinate", "RandomDirection"),
     "gumbelrace.kernels.target": ("Position",),
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from gumbelrace.kernels.clusters.worker import Keep as Keep
     from gumbelrace.kernels.gibbs import Labels as Labels
     from gumbelrace.kernels.langevin import LangevinState as LangevinState
-    from gumbelrace.kernels.proposals import (
+    from gumbelrace.kernels.metropolis import (
         Autoregressive as Autoregressive,
         LogWalk as LogWalk,
         RandomWalk as RandomWalk,
     )
-    from gumbelrace.kernels.pseudopriors import NormalPseudoprior as NormalPseudoprior
+    from gumbelrace.kernels.normal_laws import NormalPseudoprior as NormalPseudoprior
     from gumbelrace.kernels.scan import (
         RandomScan as RandomScan,
         Shuffled as Shuffled,

@@ -31,18 +31,10 @@ from gumbelrace.kernels.checks import (
     real_fields,
     set_method,
 )
-from gumbelrace.kernels.compiled_choice import CompiledChoice, can_compile
-from gumbelrace.kernels.guard import guarded
-from gumbelrace.kernels.normal_laws import Laws, laws_of
-from gumbelrace.kernels.pseudopriors import NormalPseudoprior, Pseudoprior
-from gumbelrace.kernels.target import (
-    Decisions,
-    LogPrior,
-    Position,
-    checked_point,
-    checked_population,
-    prior_at,
-)
+from gumbelrace.kernels.choice import Choice, moves_alike
+from gumbelrace.kernels.normal_laws import Laws, NormalPseudoprior, Pseudoprior, laws_of
+from gumbelrace.kernels.target import LogPrior, Position, checked_point
+from gumbelrace.kernels.workspace import Target
 from gumbelrace.methods.base import Method, weakest
 from gumbelrace.methods.exact import Exact
 from gumbelrace.population.base import Floats, Population, checked_count
@@ -166,8 +158,8 @@ class CarlinChib(Kernel[ModelChoice]):
 
     Notes
     -----
-    Many steps run in one compiled call if the likelihood has a `desk`, the models have the same log prior,
-    a numba function, and each moves by `Metropolis` with `Autoregressive` proposals for its pseudoprior.
+    Steps need no Python if the likelihood has `slots`, the models have the same log prior, a numba
+    function, and each moves by `Metropolis` with `Autoregressive` proposals for its pseudoprior.
 
     Examples
     --------
@@ -234,60 +226,51 @@ class CarlinChib(Kernel[ModelChoice]):
     def step(self, rng: np.random.Generator, state: ModelChoice) -> tuple[ModelChoice, Info]:
         """Update the current model's parameter, draw the others' anew, and draw the model."""
         block = self.steps(rng, state, 1)
-        if block is None:
-            return self._step(rng, state)
         counts: Any = block.info
         return first_of(block.states), Info(*(part[0].item() for part in counts))
 
-    def steps(self, rng: np.random.Generator, state: ModelChoice, count: int) -> Block[ModelChoice] | None:
-        """Make `count` steps in one compiled call, if `is_compiled`."""
-        if not self.is_compiled:
-            return None
+    def steps(self, rng: np.random.Generator, state: ModelChoice, count: int) -> Block[ModelChoice]:
+        """Make `count` steps in one compiled call, which calls what is Python where it is needed."""
         self._check(state)
-        parameters = np.zeros((len(self.models), int(self._laws.dimensions.max())))
-        for k, d in enumerate(self._laws.dimensions):
-            parameters[k, :d] = checked_point(state.parameters[k])
         iterations = state.iteration + np.arange(count)
         gains = np.array([self.gain(t) if t < self.adapt_for else 0.0 for t in iterations.tolist()])
-        weights = np.array(state.log_weights, np.float64)
-        with self._choices.lend() as choice:
+        parameters = [checked_point(x) for x in state.parameters]
+        with self._choices(parameters).lend() as choice:
+            weights = np.array(state.log_weights, np.float64)
             history = choice.steps(check_generator(rng), state.model, parameters, weights, gains)
-        drawn = tuple(history.parameters[:, k, :d] for k, d in enumerate(self._laws.dimensions))
+        drawn = tuple(history.parameters[:, k, : len(x)] for k, x in enumerate(parameters))
         states: Any = (history.models, drawn, history.log_weights, iterations + 1)
-        counts: Any = (history.evaluations, history.rewards, history.looks, history.changed)
+        counts: Any = (*history.counts.T, history.changed)
         return Block(ModelChoice(*states), Info(*counts))
 
-    @functools.cached_property
+    @property
     def is_compiled(self) -> bool:
         """Whether a step needs no Python."""
-        return self._normal_laws and can_compile(self.models, self.likelihood, self.method)
+        target = self._target
+        return self._normal_laws and target.is_compiled and moves_alike(self.models, target)
 
     @functools.cached_property
     def _normal_laws(self) -> bool:
         return all(isinstance(model.pseudoprior, NormalPseudoprior) for model in self.models)
 
     @functools.cached_property
-    def _laws(self) -> Laws:
+    def _laws(self) -> Laws | None:
         pseudopriors: Any = [model.pseudoprior for model in self.models]
-        return laws_of(pseudopriors, self.guard)
+        return laws_of(pseudopriors, self.guard) if self._normal_laws else None
+
+    @property
+    def _target(self) -> Target:
+        return Target(self.likelihood, [model.log_prior for model in self.models], self.method)
 
     @functools.cached_property
-    def _choices(self) -> Pool[CompiledChoice]:
-        # One for each thread: the parameters that are compared lie in it.
-        return Pool(lambda: CompiledChoice(self.models[0], self.likelihood, self._laws, self.method))
+    def _pools(self) -> dict[tuple[int, ...], Pool[Choice]]:
+        return {}
 
-    def _step(self, rng: np.random.Generator, state: ModelChoice) -> tuple[ModelChoice, Info]:
-        self._check(state)
-        decisions, count = Decisions(self.method, rng), len(self.models)
-        drawn = [model.pseudoprior.sample(rng) for model in self.models]
-        drawn[state.model] = self._updated(decisions, state)
-        offset = state.log_weights + [self._log_odds(k, x) for k, x in enumerate(drawn)]
-        if any(self._is_far(k, x) for k, x in enumerate(drawn)):
-            decisions.method = Exact()
-        model = decisions.draw(checked_population(self.likelihood(drawn), count), offset)
-        weights = self._adapted(state, model)
-        after = ModelChoice(model, tuple(drawn), weights, state.iteration + 1)
-        return after, decisions.info(float(model != state.model))
+    def _choices(self, parameters: Sequence[Floats]) -> Pool[Choice]:
+        # One for each thread: the parameters that are compared lie in it.
+        far = [functools.partial(self._is_far, k) for k in range(len(self.models))] if self.guard else None
+        made = functools.partial(Choice, self.models, self._target, self._laws, parameters, far)
+        return self._pools.setdefault(tuple(len(x) for x in parameters), Pool(made))
 
     def with_method(self, method: Method) -> Self:
         """Return the same kernel with another method, also for the kernels of the models."""
@@ -319,38 +302,10 @@ class CarlinChib(Kernel[ModelChoice]):
         models = [replace(model, kernel=model.kernel.with_method(inner)) for model in self.models]
         return replace(self, models=models, method=outer)
 
-    def _updated(self, decisions: Decisions, state: ModelChoice) -> Floats:
-        model, x = self.models[state.model], checked_point(state.parameters[state.model])
-        kernel = model.kernel
-        if self.guard is not None:
-            kernel = guarded(kernel, functools.partial(self._is_far, state.model))
-        moved, info = kernel.step(decisions.rng, model.state(x))
-        decisions.count(info)
-        return checked_point(moved.position)
-
     def _is_far(self, k: int, x: Floats) -> bool:
         """Whether a parameter lies where a control variate cannot be trusted."""
-        if self.guard is None:
-            return False
         z = cast(NormalPseudoprior, self.models[k].pseudoprior).standardised(x)
-        return bool(z @ z > self._laws.limits[k])
-
-    def _log_odds(self, k: int, x: Floats) -> float:
-        """Give log p(x | k) - log q_k(x)."""
-        log_q = float(self.models[k].pseudoprior.log_density(x))
-        if not np.isfinite(log_q):
-            raise InvalidArgument(
-                f"the pseudoprior of model {k} has log density {log_q} at {x}; it must be positive "
-                "wherever the prior is"
-            )
-        return prior_at(self.models[k].log_prior, x) - log_q
-
-    def _adapted(self, state: ModelChoice, model: int) -> Floats:
-        if state.iteration >= self.adapt_for:
-            return state.log_weights
-        weights = np.array(state.log_weights, np.float64)
-        weights[model] -= self.gain(state.iteration)
-        return weights
+        return bool(z @ z > cast(Laws, self._laws).limits[k])
 
     def _check(self, state: ModelChoice) -> None:
         check_state(state, ModelChoice)

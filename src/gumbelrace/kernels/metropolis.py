@@ -2,30 +2,160 @@
 
 import functools
 from dataclasses import KW_ONLY, InitVar, dataclass
-from typing import Any, cast
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gumbelrace.core.jit import Rng, check_generator
 from gumbelrace.core.pool import Pool
-from gumbelrace.errors import ShapeMismatch
+from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.kernels.base import Block, Info, Kernel
 from gumbelrace.kernels.checks import check_part, check_state, check_target, real_fields, set_method
-from gumbelrace.kernels.compiled_walk import CompiledWalk, can_compile
-from gumbelrace.kernels.proposals import Proposal, RandomWalk, stretched
-from gumbelrace.kernels.target import (
-    Decisions,
-    Likelihood,
-    LogPrior,
-    Position,
-    checked_point,
-    position_of,
-    prior_at,
-    prior_of_current,
+from gumbelrace.kernels.normal_laws import (
+    Laws,
+    NormalPseudoprior,
+    checked_scale,
+    law_of_steps,
+    laws_of,
+    stretched,
 )
+from gumbelrace.kernels.target import Likelihood, LogPrior, Position, checked_point, position_of
+from gumbelrace.kernels.walk import Walk
+from gumbelrace.kernels.workspace import Target
 from gumbelrace.methods.base import Method
 from gumbelrace.population.base import Floats
+
+
+class Proposal(Protocol):
+    """Draws x' from q(x' | x)."""
+
+    def propose(self, rng: np.random.Generator, x: Floats) -> Floats:
+        """Draw x' from q(x' | x), leaving x as it is."""
+
+    def log_ratio(self, x: Floats, proposed: Floats) -> float:
+        """Give log q(x | x') - log q(x' | x)."""
+
+
+@dataclass(frozen=True, eq=False)
+class RandomWalk:
+    """A normal random walk: x' = x + scale ξ with ξ standard normal.
+
+    Parameters
+    ----------
+    scale : float, array_like of shape (d,) or (d, d)
+        Standard deviation of all coordinates or of each, or a square root L of the covariance L Lᵀ
+        (for example its Cholesky factor).
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> walk = gr.kernels.RandomWalk([0.1, 2.0])
+    >>> walk.propose(np.random.default_rng(0), np.zeros(2)).round(2)
+    array([ 0.01, -0.26])
+    """
+
+    scale: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", checked_scale(self.scale))
+
+    def propose(self, rng: np.random.Generator, x: Floats) -> Floats:
+        """Draw x' from q(x' | x)."""
+        return x + stretched(self.scale, rng.standard_normal(len(x)))
+
+    def log_ratio(self, x: Floats, proposed: Floats) -> float:
+        """Give 0: the walk is symmetric."""
+        return 0.0
+
+    def laws(self, dimension: int) -> tuple[Laws, float]:
+        """Give the law of the steps for compiled code, and the correlation 1."""
+        diagonal = stretched(self.scale, np.ones(dimension))
+        return law_of_steps(self.scale if self.scale.ndim == 2 else diagonal), 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class LogWalk:
+    """A random walk of the logarithms, for positive parameters: log x' = log x + scale ξ.
+
+    It is not symmetric: log q(x | x') - log q(x' | x) = Σ (log x' - log x).
+
+    Parameters
+    ----------
+    scale : float, array_like of shape (d,) or (d, d)
+        As in `RandomWalk`, on the scale of the logarithms.
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> bool(gr.kernels.LogWalk(5.0).propose(np.random.default_rng(0), np.array([1.0])) > 0)
+    True
+    """
+
+    scale: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", checked_scale(self.scale))
+
+    def propose(self, rng: np.random.Generator, x: Floats) -> Floats:
+        """Draw x' from q(x' | x)."""
+        if not (x > 0.0).all():
+            raise InvalidArgument(f"LogWalk needs positive parameters, and the position is {x}")
+        return x * np.exp(stretched(self.scale, rng.standard_normal(len(x))))
+
+    def log_ratio(self, x: Floats, proposed: Floats) -> float:
+        """Give log q(x | x') - log q(x' | x)."""
+        return float(np.log(proposed).sum() - np.log(x).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Autoregressive:
+    """Langevin's proposal for a normal law that is close to the target: x' = m + ρ(x - m) + √(1 - ρ²) L ξ.
+
+    The walk would stay in the law N(m, L Lᵀ) by itself, so the test has only to mend the difference between
+    it and the target: with a good fit even ρ = 0 is accepted often. No gradient is read.
+
+    Parameters
+    ----------
+    law : NormalPseudoprior
+        The normal law, for example the Laplace approximation of a posterior.
+    correlation : float
+        ρ, from 0 (independent proposals) to below 1 (small steps).
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> law = gr.kernels.NormalPseudoprior([1.0, 2.0], [[1.0, 0.5], [0.5, 1.0]])
+    >>> proposal = gr.kernels.Autoregressive(law, correlation=0.9)
+    >>> proposal.propose(np.random.default_rng(0), np.array([1.0, 2.0])).round(2)
+    array([1.05, 1.98])
+    """
+
+    law: NormalPseudoprior
+    correlation: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.law, NormalPseudoprior):
+            raise InvalidArgument(f"law is {self.law!r}; give NormalPseudoprior(mean, covariance)")
+        if not 0.0 <= self.correlation < 1.0:
+            raise InvalidArgument(f"correlation is {self.correlation}; it must lie in [0, 1)")
+
+    def propose(self, rng: np.random.Generator, x: Floats) -> Floats:
+        """Draw x' from q(x' | x)."""
+        rho, z = self.correlation, self.law.standardised(x)
+        return self.law.at(rho * z + np.sqrt(1.0 - rho * rho) * rng.standard_normal(len(x)))
+
+    def log_ratio(self, x: Floats, proposed: Floats) -> float:
+        """Give log q(x | x') - log q(x' | x)."""
+        return self.law.log_density(x) - self.law.log_density(proposed)
+
+    def laws(self, dimension: int) -> tuple[Laws, float]:
+        """Give the law for compiled code, and the correlation."""
+        if dimension != len(self.law.mean):
+            raise ShapeMismatch(
+                f"the law has {len(self.law.mean)} parameters, and the position {dimension}"
+            )
+        return laws_of([self.law]), self.correlation
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,61 +230,31 @@ class Metropolis(Kernel[Position]):
 
     def step(self, rng: np.random.Generator, state: Position) -> tuple[Position, Info]:
         """Propose a point, and go there or stay."""
-        check_state(state, Position)
         block = self.steps(rng, state, 1)
-        if block is None:
-            return self._step(rng, state)
         counts: Any = block.info
-        return Position(block.states.position[0]), Info(*(part[0].item() for part in counts))
+        moved = Position(block.states.position[0]) if counts.acceptance[0] else state
+        return moved, Info(*(part[0].item() for part in counts))
 
-    def steps(self, rng: np.random.Generator, state: Position, count: int) -> Block[Position] | None:
-        """Make `count` steps in one compiled call, if `is_compiled`."""
-        if not self.is_compiled:
-            return None
+    def steps(self, rng: np.random.Generator, state: Position, count: int) -> Block[Position]:
+        """Make `count` steps in one compiled call, which calls what is Python where it is needed."""
         check_state(state, Position)
         x = checked_point(state.position)
-        prior_of_current(self.log_prior, x)
-        with self._walks(len(x)).lend() as walk:
+        with self._walks(x).lend() as walk:
             return walk.steps(check_generator(rng), x, count)
+
+    @functools.cached_property
+    def _pools(self) -> dict[int, Pool[Walk]]:
+        return {}
 
     @property
     def is_compiled(self) -> bool:
-        """Whether a step needs no Python: `likelihood`, `RandomWalk`, a prior by numba, a race."""
-        return isinstance(self.proposal, RandomWalk) and can_compile(
-            self.likelihood, self.log_prior, self.method
-        )
+        """Whether a step needs no Python: `likelihood`, a normal proposal, a prior by numba, a race."""
+        return hasattr(self.proposal, "laws") and self._target.is_compiled
 
-    @functools.cached_property
-    def _pools(self) -> dict[int, Pool[CompiledWalk]]:
-        return {}
+    @property
+    def _target(self) -> Target:
+        return Target(self.likelihood, (self.log_prior,), self.method, np.stack)
 
-    def _walks(self, dimension: int) -> Pool[CompiledWalk]:
+    def _walks(self, x: Floats) -> Pool[Walk]:
         # One for each thread: the points that are compared lie in the walk.
-        return self._pools.setdefault(dimension, Pool(lambda: self._walk(dimension)))
-
-    def _walk(self, dimension: int) -> CompiledWalk:
-        likelihood: Any = self.likelihood
-        scale: Floats = cast(RandomWalk, self.proposal).scale
-        diagonal = stretched(scale, np.ones(dimension))
-        factor = np.array(scale) if scale.ndim == 2 else np.diag(diagonal)
-        return CompiledWalk(likelihood, self.log_prior, factor, self.method)
-
-    def _step(self, rng: np.random.Generator, state: Position) -> tuple[Position, Info]:
-        decisions, x = Decisions(self.method, rng), checked_point(state.position)
-        proposed = self._propose(rng, x)
-        offset = self._offset(x, proposed)
-        accepted = decisions.accepts(self.likelihood, x, proposed, offset)
-        return Position(proposed) if accepted else state, decisions.info(float(accepted))
-
-    def _propose(self, rng: np.random.Generator, x: Floats) -> Floats:
-        proposed = checked_point(self.proposal.propose(rng, x))
-        if proposed.shape != x.shape:
-            raise ShapeMismatch(f"the proposal has shape {proposed.shape}, and the position {x.shape}")
-        return proposed
-
-    def _offset(self, x: Floats, proposed: Floats) -> tuple[float, float]:
-        of_current = prior_of_current(self.log_prior, x)
-        of_proposed = prior_at(self.log_prior, proposed)
-        # What is impossible may have no proposal density either.
-        possible = of_proposed > -np.inf
-        return of_current, of_proposed + (self.proposal.log_ratio(x, proposed) if possible else 0.0)
+        return self._pools.setdefault(len(x), Pool(functools.partial(Walk, self._target, self.proposal, x)))

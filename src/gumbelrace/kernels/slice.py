@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from gumbelrace.core.jit import Rng
 from gumbelrace.kernels.base import Info, Kernel
 from gumbelrace.kernels.checks import check_part, check_state, check_target, real_fields, set_method
-from gumbelrace.kernels.proposals import checked_scale, stretched
+from gumbelrace.kernels.normal_laws import checked_scale, stretched
 from gumbelrace.kernels.target import (
     Decisions,
     Likelihood,

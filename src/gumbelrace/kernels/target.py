@@ -140,8 +140,13 @@ def _number(given: Any, point: Floats) -> float:
 def prior_of_current(log_prior: LogPrior | None, point: Floats) -> float:
     """Evaluate the log prior of where a chain is, which must be possible."""
     value = prior_at(log_prior, point)
-    if value == -np.inf:
+    refuse_start(value, point)
+    return value
+
+
+def refuse_start(log_prior: float, point: Floats) -> None:
+    """Refuse a current position that its prior rules out."""
+    if log_prior == -np.inf:
         raise InvalidArgument(
             f"the log prior of the current position {point} is -inf; start where it is finite"
         )
-    return value

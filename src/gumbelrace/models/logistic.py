@@ -35,6 +35,36 @@ def terms(n, centre, direction, x, y):  # type: ignore[no-untyped-def]
 
 
 @numba.njit
+def residual(n, centre, direction, x, y):  # type: ignore[no-untyped-def]
+    """Log likelihood of row n at centre + direction, less its second-order expansion: y drops out."""
+    s, t = 0.0, 0.0
+    for i in range(len(centre)):
+        s += x[n, i] * centre[i]
+        t += x[n, i] * direction[i]
+    small = np.exp(-abs(s))
+    return beyond(-t if s > 0.0 else t, small / (1.0 + small))
+
+
+@numba.njit
+def beyond(t, p):  # type: ignore[no-untyped-def]
+    """Give -log(1 + exp(s + t)), less its second-order expansion in t, where p = 1 / (1 + exp(-s)).
+
+    It is the same for -t and 1 - p: give the smaller of p and 1 - p, of which nothing is lost.
+    """
+    return p * t * (1.0 + 0.5 * (1.0 - p) * t) - np.log1p(p * np.expm1(t))
+
+
+@numba.njit
+def stored_residual(n, centre, direction, x, at_centre):  # type: ignore[no-untyped-def]
+    """Give the same from `at_centre(...)`."""
+    t = 0.0
+    for i in range(len(centre)):
+        t += x[n, i] * direction[i]
+    p = at_centre[n, 3]
+    return beyond(-t if p < 0.0 else t, abs(p))
+
+
+@numba.njit
 def stored_terms(n, centre, direction, x, at_centre):  # type: ignore[no-untyped-def]
     """Give the same from `at_centre(...)`, which holds what does not depend on the direction."""
     t = 0.0
@@ -44,10 +74,14 @@ def stored_terms(n, centre, direction, x, at_centre):  # type: ignore[no-untyped
 
 
 def at_centre(centre: Floats, x: Floats, y: Floats) -> Floats:
-    """Value, slope and curvature of every row at `centre`, as functions of x_n·θ; of shape (N, 3)."""
+    """Value, slope and curvature of every row at `centre`, as functions of x_n·θ; of shape (N, 4).
+
+    The last column is p_n where it is below a half, else -(1 - p_n).
+    """
     s = x @ centre
     p = scipy.special.expit(s)
-    return np.column_stack([y * s - np.logaddexp(0.0, s), y - p, -p * (1.0 - p)])
+    least = np.where(s > 0.0, -1.0, 1.0) * scipy.special.expit(-np.abs(s))
+    return np.column_stack([y * s - np.logaddexp(0.0, s), y - p, -p * (1.0 - p), least])
 
 
 def remainder(x: Floats, metric: Floats) -> Floats:

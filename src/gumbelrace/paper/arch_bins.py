@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gumbelrace.control_variates.cells import Cells, quantile_cells
-from gumbelrace.control_variates.outliers import farthest
-from gumbelrace.models.arch.build import models_by_order
+from gumbelrace.control_variates.pilot import farthest
 from gumbelrace.models.arch.data import Lagged
+from gumbelrace.models.arch.expansion import models_by_order
 from gumbelrace.models.arch.fit import Laplace
 from gumbelrace.models.arch.rows import (
     ALPHA,

@@ -18,7 +18,7 @@ import numpy as np
 from gumbelrace.applications.arch import ORDERS, Floats, Setting, laplace_fits
 from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
 from gumbelrace.kernels.langevin import Langevin, LangevinState
-from gumbelrace.kernels.pseudopriors import NormalPseudoprior
+from gumbelrace.kernels.normal_laws import NormalPseudoprior
 from gumbelrace.methods.base import Method
 from gumbelrace.methods.bounds import Normal
 from gumbelrace.methods.exact import Exact

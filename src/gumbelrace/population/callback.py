@@ -1,8 +1,9 @@
-"""Compiled code that reads a population calls a Python function here, many rewards at a time."""
+"""Python that compiled code calls by its address: factors, many rewards at a time, and parts of steps."""
 
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from gumbelrace.population.arrays import floats
 
 _WORD = ctypes.c_int64
 _READER = ctypes.CFUNCTYPE(_WORD, *[_WORD] * 7)
+_ENTRY = ctypes.CFUNCTYPE(_WORD, _WORD)
+_SLOT = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD)
 
 # rewards(index, arms) -> array of shape (len(index), len(arms))
 Rewards = Callable[[NDArray[np.int64], NDArray[np.int64]], Any]
@@ -54,6 +57,52 @@ class Callback:
             self._local.error = error
             return 0
         return n_rows * n_arms
+
+
+class Hooks:
+    """Python functions that the compiled steps of a chain call by their addresses, in one thread.
+
+    The steps hold the lock of their generator; while Python runs it is free.
+    """
+
+    def __init__(self) -> None:
+        self._kept = list[Any]()
+        self._lock: Any = None
+        self._error: BaseException | None = None
+
+    def of_slot(self, function: Callable[[int], None]) -> int:
+        """Give the address of a function that takes the number of a slot."""
+        return self._address(_SLOT(lambda context, slot: self._call(lambda: function(slot))))
+
+    def entry(self, function: Callable[[], None]) -> int:
+        """Give the address of a function that takes nothing."""
+        return self._address(_ENTRY(lambda words: self._call(function)))
+
+    @contextmanager
+    def locked(self, lock: Any) -> Iterator[None]:
+        """Hold a lock while compiled code runs; raise what went wrong in Python."""
+        self._lock = lock
+        with lock:
+            yield
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def _address(self, function: Any) -> int:
+        self._kept.append(function)
+        return address_of(function)
+
+    def _call(self, function: Callable[[], None]) -> int:
+        # An exception cannot cross compiled code (nor can Ctrl-C): it waits here until that returns.
+        self._lock.release()
+        try:
+            function()
+        except BaseException as error:
+            self._error = error
+            return -1
+        finally:
+            self._lock.acquire()
+        return 0
 
 
 def _words(address: int, count: int) -> NDArray[np.int64]:

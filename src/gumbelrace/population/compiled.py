@@ -119,10 +119,9 @@ class Compiled(SharedPopulation):
 
     def residuals(self, control: ControlVariate, known_sums: Known | None = None) -> "Compiled":
         """Return the residuals. Without `known_sums` nothing is read: who races on them adds the sums."""
-        always, data = control.always, (*self._data, *control.data)
+        always = control.always
         return Compiled(
-            residual_of(self._log_factor, control.function, len(self._data), always is not None),
-            data if always is None else (always.raced, *data),
+            *residual_of(control, self._log_factor, self._data),
             self.rows if always is None else always.order,
             self.arms,
             checked_range(control.residual_range, self.arms),

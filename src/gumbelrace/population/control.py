@@ -89,6 +89,8 @@ class ControlVariate:
         last row and arm of a population that it is subtracted from.
     finite : bool
         Whether no reward of the other rows is -inf: then one is an error.
+    residual : numba function, optional
+        ``residual(n, arm, *data)``, l - h in one pass, for populations of numba functions.
 
     Examples
     --------
@@ -109,6 +111,7 @@ class ControlVariate:
     always: Always | None = None
     size: int | None = None
     finite: bool = False
+    residual: Any = None
 
     def __post_init__(self) -> None:
         checked_dispatcher(self.function, "function")
@@ -234,25 +237,39 @@ def table_of(function: Any) -> Any:
     return values
 
 
+def residual_of(control: ControlVariate, log_factor: Any, data: tuple[Any, ...]) -> tuple[Any, Any]:
+    """Give what computes a residual, and its data; where rows are always read, n counts the others."""
+    if control.residual is None:
+        function, taken = difference(log_factor, control.function, len(data)), (*data, *control.data)
+    else:
+        function, taken = users(control.residual), control.data
+    return (
+        (function, taken) if control.always is None else (mapped(function), (control.always.raced, *taken))
+    )
+
+
 @functools.lru_cache(maxsize=256)
-def residual_of(log_factor: Any, control: Any, split: int, mapped: bool) -> Any:
+def difference(log_factor: Any, control: Any, split: int) -> Any:
     """Compile log_factor - control; the first `split` items of the data are log_factor's.
 
-    If `mapped`, the data start with an array of rows, and n is a position in it. Cutting the data in two
-    counts references to every array, which would cost more than most log factors: hence a `part`.
+    Cutting the data in two counts references to every array, which would cost more than most log factors:
+    hence a `part`.
     """
     log_factor, control = users(log_factor), users(control)
-    if mapped:
-
-        @part
-        def mapped_residual(n, arm, rows, *data):  # type: ignore[no-untyped-def]
-            row = rows[n]
-            return log_factor(row, arm, *data[:split]) - control(row, arm, *data[split:])
-
-        return mapped_residual
 
     @part
     def residual(n, arm, *data):  # type: ignore[no-untyped-def]
         return log_factor(n, arm, *data[:split]) - control(n, arm, *data[split:])
 
     return residual
+
+
+@functools.lru_cache(maxsize=256)
+def mapped(function: Any) -> Any:
+    """Compile a function of rows[n]; the data start with the rows."""
+
+    @part
+    def of_row(n, arm, rows, *data):  # type: ignore[no-untyped-def]
+        return function(rows[n], arm, *data)
+
+    return of_row

@@ -14,6 +14,7 @@ from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import Floats, checked_count, checked_range
 from gumbelrace.population.compiled import Compiled
 from gumbelrace.population.control import ControlVariate, Indices, checked_impossible, nothing_known
+from gumbelrace.population.slots import Slots, bare_slots, new_slots
 from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, try_out
 
 FORM = "log_factor(n, theta, *data)"
@@ -32,6 +33,14 @@ class Fitting(Family, Protocol):
 
     def fitted(self, likelihood: "Likelihood") -> Family:
         """Give the control variate for these log factors."""
+
+
+@runtime_checkable
+class Following(Family, Protocol):
+    """A family whose sums compiled code knows at any point."""
+
+    def slots(self, likelihood: "Likelihood", slots: Slots) -> Slots:
+        """Give slots that know what they are of these log factors."""
 
 
 @dataclass(frozen=True)
@@ -66,23 +75,39 @@ class Likelihood:
 
     def __call__(self, points: ArrayLike) -> Compiled:
         """Give the population whose arm i is the parameter points[i]."""
-        population, control = self.bound(points)
-        return population if control is None else population.minus(control)
-
-    def bound(self, points: ArrayLike) -> tuple[Compiled, ControlVariate | None]:
-        """Give the population of the log factors themselves, and their control variate; nothing is read."""
-        checked = np.asarray(floats(points, "points"), order="C")
-        if checked.ndim == 0 or len(checked) == 0:
-            raise ShapeMismatch("points must be an array of at least one point, one in each row")
-        arms = len(checked)
-        try_out(Call(users(self.log_factor), FORM, {"n": self.size - 1, "theta": checked[-1]}, self.data))
-        given = checked_range(self.reward_range, arms)
-        data = (checked, *self.data)
-        population = Compiled(by_arm(self.log_factor), data, self.rows, arms, given)
+        checked = _checked_points(points)
+        population = self.plain(checked)
         control = None if self.control is None else self.control.at(checked)
         if self.impossible is not None:
-            control = (control or nothing_known(arms, given)).with_impossible(self.impossible, self.size)
-        return population, control
+            none = nothing_known(population.arms, population.reward_range)
+            control = (control or none).with_impossible(self.impossible, self.size)
+        return population if control is None else population.minus(control)
+
+    @property
+    def has_slots(self) -> bool:
+        """Whether compiled code knows all that is known of any point."""
+        return self.impossible is None and isinstance(self.control, Following | None)
+
+    def slots(self, arms: int, dimensions: Indices) -> Slots:
+        """Give slots for the steps of a chain, if it `has_slots`; nothing is read."""
+        if isinstance(self.control, Following):
+            return self.control.slots(self, new_slots(2, arms, int(dimensions.max()), dimensions))
+        slots = bare_slots(arms, dimensions)
+        return slots._replace(population=self.plain(slots.parameters))
+
+    def plain(self, points: Floats) -> Compiled:
+        """Give the population of the log factors at the points that lie there when it is read."""
+        arms = len(points)
+        try_out(Call(users(self.log_factor), FORM, {"n": self.size - 1, "theta": points[-1]}, self.data))
+        given = checked_range(self.reward_range, arms)
+        return Compiled(by_arm(self.log_factor), (points, *self.data), self.rows, arms, given)
+
+
+def _checked_points(points: ArrayLike) -> Floats:
+    checked = np.asarray(floats(points, "points"), order="C")
+    if checked.ndim == 0 or len(checked) == 0:
+        raise ShapeMismatch("points must be an array of at least one point, one in each row")
+    return checked
 
 
 def likelihood(

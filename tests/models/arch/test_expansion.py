@@ -38,6 +38,10 @@ def log_factors(points, data):
     return table_of(by_arm(compiled.log_factor))(*every, (points, *data.parts))
 
 
+def raced(expansion):
+    return expansion.always.raced if expansion.always else slice(None)
+
+
 def residuals(expansion, points):
     every = np.arange(expansion.data.size), np.arange(len(points))
     return table_of(by_arm(residual))(*every, (points, *expansion.parts))
@@ -79,7 +83,7 @@ def test_polynomials_are_projected(degree):
 @pytest.mark.parametrize("fit", FITS)
 def test_sums_are_those_of_the_rows(fit, share):
     expansion, points = expanded(fit, share), drawn()
-    values = (log_factors(points, large()) - residuals(expansion, points))[expansion.raced]
+    values = (log_factors(points, large()) - residuals(expansion, points))[raced(expansion)]
     sums = [known_sum(point, expansion.known) for point in points]
     np.testing.assert_allclose(sums, values.sum(axis=0), atol=1e-7)
     assert (expansion.always is None) == (share == 0.0)
@@ -92,7 +96,7 @@ def test_the_population_is_the_likelihood_less_its_control_variate():
     assert fused.known.evaluations == len(points) * len(expansion.always.rows)
     rows = np.arange(fused.size)
     found = table_of(fused._log_factor)(rows, np.arange(6), fused._data)
-    np.testing.assert_array_equal(found, residuals(expansion, points)[expansion.raced])
+    np.testing.assert_array_equal(found, residuals(expansion, points)[raced(expansion)])
     # Known sums leave out what all arms share.
     totals, right = fused.known.sums + found.sum(axis=0), log_factors(points, large()).sum(axis=0)
     np.testing.assert_allclose(totals - totals[0], right - right[0], atol=1e-11 * np.abs(right).max())
@@ -124,10 +128,10 @@ def test_residuals_are_small_where_the_posterior_is():
     plain = log_factors(points, large())
 
     def gain(expansion):
-        raced = expansion.always.raced
-        left = residuals(expansion, points)[raced]
+        rest = expansion.always.raced
+        left = residuals(expansion, points)[rest]
         return np.median(
-            (plain[raced, :8] - plain[raced, 8:]).var(axis=0) / (left[:, :8] - left[:, 8:]).var(0)
+            (plain[rest, :8] - plain[rest, 8:]).var(axis=0) / (left[:, :8] - left[:, 8:]).var(0)
         )
 
     second, third = (gain(expanded(fit)) for fit in FITS)

@@ -1,19 +1,19 @@
-"""Desks of ARCH likelihoods: what lies on them adds up to the posterior, and chains decide by it."""
+"""Slots of ARCH likelihoods: what is known of them adds up to the posterior, and chains decide by it."""
 
 import ctypes
 
-import numba
 import numpy as np
 import pytest
 
 import gumbelrace as gr
-from gumbelrace.models.arch.build import expand
 from gumbelrace.models.arch.data import lagged, simulate
+from gumbelrace.models.arch.expansion import expand
 from gumbelrace.models.arch.fit import laplace
 from gumbelrace.models.arch.likelihood import ArchLikelihood
 from gumbelrace.models.arch.model import Arch, compiled_prior
 from gumbelrace.models.returns import standardised
 from gumbelrace.population.control import table_of
+from gumbelrace.population.slots import KNOWN, LOST, READ
 
 ORDERS = (2, 5, 8)
 
@@ -52,31 +52,20 @@ def case():
     return Case()
 
 
-def put(desk):
-    """Put what is known of the parameters on a desk into offsets; give them, and what was read for it."""
-    offset, low, high = np.zeros((3, len(desk.models)))
-    pointers = [part.ctypes.data_as(ctypes.POINTER(ctypes.c_double)) for part in (offset, low, high)]
-    words = desk.packed.words.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
-    return offset, desk.setter.ctypes(words, *pointers)
-
-
-def test_offsets_and_residuals_add_up_to_the_posterior(case):
-    """Oracle: the plain log factors. Offsets must hold the prior, known sums and what is always read."""
-    desk = case.likelihood(case.control).desk(3, np.array(ORDERS) + 2, log_prior)
+def test_what_slots_know_and_residuals_add_up_to_the_posterior(case):
+    """Oracle: the plain log factors, of which the slots know sums, and rows that are always read."""
+    slots = case.likelihood(case.control).slots(3, np.array(ORDERS) + 2)
     xs = [fit.sample(np.random.default_rng(4), 1)[0] for fit in case.fits]
+    words, read = slots.packed.words.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)), 0
     for arm, x in enumerate(xs):
-        desk.models[arm] = arm
-        desk.parameters[arm, : len(x)] = x
-    offset, read = put(desk)
-    rest = gr.Exact().best(desk.population, offset, np.random.default_rng(0))
-    residuals = table_of(desk.population._log_factor)(
-        np.arange(desk.population.size), np.arange(3), desk.population._data
-    )
-    expected = [
-        model.log_prior(x) + model.log_likelihood(x, case.data)
-        for model, x in zip(case.models, xs, strict=True)
-    ]
-    np.testing.assert_allclose(offset + residuals.sum(axis=0), expected, rtol=1e-11)
+        slots.models[arm] = arm
+        slots.parameters[arm, : len(x)] = x
+        read += slots.known.ctypes(words, arm)
+    known, rows = slots.numbers[:, [KNOWN, READ, LOST]].sum(axis=1), np.arange(slots.population.size)
+    rest = gr.Exact().best(slots.population, known, np.random.default_rng(0))
+    residuals = table_of(slots.population._log_factor)(rows, np.arange(3), slots.population._data)
+    expected = [model.log_likelihood(x, case.data) for model, x in zip(case.models, xs, strict=True)]
+    np.testing.assert_allclose(known + residuals.sum(axis=0), expected, rtol=1e-11)
     assert rest.arm == np.argmax(expected)
     assert read + residuals.size == 3 * case.data.size
 
@@ -108,20 +97,9 @@ def test_decisions_of_a_raced_chain_are_right(case):
     assert errors <= 4  # of 120 at δ = 0.01, more have a probability below 1e-2
 
 
-@numba.njit
-def impossible(x):
-    return -np.inf
-
-
-def test_nothing_is_read_for_parameters_that_the_prior_rules_out(case):
-    offset, read = put(case.likelihood(case.control).desk(2, np.array([4]), impossible))
-    assert read == 0
-    assert (offset == -np.inf).all()
-
-
-def test_only_expansions_have_desks(case):
+def test_only_expansions_have_slots(case):
     for other in (None, gr.parameter_taylor):
-        assert not hasattr(case.likelihood(other), "desk")
+        assert not case.likelihood(other).has_slots
     kernel = case.kernel(None, gr.Exact())
     assert not kernel.is_compiled
     _, info = kernel.step(np.random.default_rng(0), kernel.start(rng=np.random.default_rng(0)))

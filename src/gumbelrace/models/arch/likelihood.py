@@ -1,27 +1,20 @@
-"""Likelihoods of ARCH models as populations, for any kernel; and desks, from which compiled chains race."""
+"""Likelihoods of ARCH models as populations, for any kernel; and slots, for compiled chains."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numba
-import numpy as np
 
 from gumbelrace.core.packed import pack, unpack
 from gumbelrace.models.arch.data import Lagged
-from gumbelrace.models.arch.expansion import (
-    Expansion,
-    Known,
-    always_sum,
-    known_sum,
-    mapped_residual,
-)
+from gumbelrace.models.arch.expansion import Expansion, Known, known_sum
 from gumbelrace.models.arch.model import TAU
 from gumbelrace.models.arch.rows import ALPHA, Floats, Indices, log_factor, place, points_of
 from gumbelrace.population.compiled import Compiled
-from gumbelrace.population.desk import SETTER, Desk
 from gumbelrace.population.likelihood import Family, Likelihood, likelihood
+from gumbelrace.population.slots import KNOWN, SLOT, Slots, add_to, new_slots
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +57,17 @@ class ArchLikelihood:
         return self._points(points)
 
     @property
-    def desk(self) -> Callable[[int, Indices, Any], Desk]:
-        """Makes a desk for compiled chains, ``desk(arms, dimensions, log_prior)``; see `CarlinChib`.
+    def has_slots(self) -> bool:
+        """Whether chains are compiled: with the control variate of `expand`."""
+        return isinstance(self.control, Expansion)
 
-        Only a likelihood with the control variate of `expand` has it; chains of others are not compiled.
-        """
-        if not isinstance(self.control, Expansion):
-            raise AttributeError("only a likelihood with the control variate of `expand` has a desk")
-        return functools.partial(desk_of, self.control, self.tau)
+    def slots(self, arms: int, dimensions: Indices) -> Slots:
+        """Give slots in which residuals are raced, if it `has_slots`; see `CarlinChib`."""
+        control, lags = cast(Expansion, self.control), self.data.lags
+        slots = new_slots(2, arms, ALPHA + 1 + lags, dimensions)
+        packed = pack((*slots[:4], self.tau, *control.known, *self.data.parts))
+        known = _known(packed.type)
+        return slots._replace(population=control.residuals(slots.rooms[1]), known=known, packed=packed)
 
     @functools.cached_property
     def _points(self) -> Likelihood:
@@ -81,53 +77,19 @@ class ArchLikelihood:
         return plain.minus(self.control)
 
 
-def desk_of(control: Expansion, tau: float, arms: int, dimensions: Indices, log_prior: Any) -> Desk:
-    """Make a desk on which residuals are raced, their control variate being in the offsets."""
-    lags = control.data.lags
-    points, xs, models = (
-        np.zeros((arms, ALPHA + 1 + lags)),
-        np.zeros((arms, lags + 2)),
-        np.zeros(arms, np.int64),
-    )
-    population = Compiled(
-        mapped_residual,
-        (control.raced, points, *control.parts),
-        control.order,
-        arms,
-        None,
-        control.raced,
-    )
-    packed = pack((xs, models, dimensions, points, tau, *control.known, *control.data.parts))
-    return Desk(xs, models, population, _setter(log_prior, packed.type), packed)
-
-
-@numba.njit
-def put_priors(log_prior, xs, models, dimensions, points, tau, offset):  # type: ignore[no-untyped-def]
-    """Lay out the parameters, and put their log priors into the offsets; return how many are possible."""
-    possible = 0
-    for a in range(len(xs)):
-        x = xs[a, : dimensions[models[a]]]
-        place(x, tau, points[a])
-        offset[a] = np.nan  # stays if the prior raises an exception
-        offset[a] = log_prior(x)
-        possible += offset[a] > -np.inf
-    return possible
-
-
 @functools.lru_cache(maxsize=16)
-def _setter(log_prior: Any, data_type: Any) -> Any:
-    @numba.cfunc(SETTER)
-    def put(context, offset, low, high):  # type: ignore[no-untyped-def]
+def _known(data_type: Any) -> Any:
+    @numba.cfunc(SLOT)
+    def known(context, slot):  # type: ignore[no-untyped-def]
         everything = unpack(context, data_type)
-        xs, models, dimensions, points, tau = everything[:5]
+        rooms, of_all, models, dimensions, tau = everything[:5]
         always, raced, cubic, centres, forms, starts, model_of, squares, where = everything[5:]
-        known = Known(always, raced, cubic, centres, forms, starts, model_of)
-        possible = put_priors(log_prior, xs, models, dimensions, points, tau, offset)
-        if possible < 2:
-            return 0  # decided: nothing is read
-        for a in range(len(xs)):
-            if offset[a] > -np.inf:
-                offset[a] += known_sum(points[a], known) + always_sum(points[a], always, squares, where)
-        return len(always) * possible
+        point, numbers = rooms[1, slot], of_all[slot]
+        place(rooms[0, slot, : dimensions[models[slot]]], tau, point)
+        for n in always:
+            add_to(numbers, log_factor(n, point, squares, where))
+        sums = Known(always, raced, cubic, centres, forms, starts, model_of)
+        numbers[KNOWN] = known_sum(point, sums)
+        return len(always)
 
-    return put
+    return known

@@ -162,16 +162,16 @@ def test_an_error_leaves_no_order_half_read():
 
 
 class Sharing(Nested):
-    """All desks read rows in one order."""
+    """All slots read rows in one order."""
 
     def __init__(self, size):
         super().__init__(size)
         self.rows = Rows(size)
 
-    def desk(self, arms, dimensions, log_prior):
-        desk = super().desk(arms, dimensions, log_prior)
-        desk.population.rows = self.rows
-        return desk
+    def slots(self, arms, dimensions):
+        slots = super().slots(arms, dimensions)
+        slots.population.rows = self.rows
+        return slots
 
 
 @pytest.mark.parametrize("guard", [0.0, 1.0, -1.0])

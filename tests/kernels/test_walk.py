@@ -1,4 +1,4 @@
-"""Compiled Metropolis: the same chain as the one in Python, however it is cut into calls."""
+"""Metropolis in compiled calls: the same chain whatever is Python, and however it is cut."""
 
 import math
 import threading
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import gumbelrace as gr
-from gumbelrace.kernels.compiled_walk import read_always
 from gumbelrace.models import logistic
+from gumbelrace.population.slots import LOST, READ, add_to
 
 SIZE, D = 3000, 3
 METHODS = [
@@ -53,12 +53,29 @@ def target(problem, control, outliers=0.0):
     )
 
 
+class Walk:
+    """The random walk, as a user would write it."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def propose(self, rng, x):
+        return x + self.factor @ rng.standard_normal(len(x))
+
+    def log_ratio(self, x, proposed):
+        return 0.0
+
+
 def kernels(problem, method, control, outliers=0.0):
-    """The same kernel, compiled and in Python."""
-    likelihood, walk = target(problem, control, outliers), gr.kernels.RandomWalk(0.9 * problem[3])
+    """The same kernel, compiled, with a prior in Python, and with everything in Python."""
+    likelihood, factor = target(problem, control, outliers), 0.9 * problem[3]
+    walk = gr.kernels.RandomWalk(factor)
     return [
-        gr.Metropolis(likelihood, walk, log_prior=prior, method=method)
-        for prior in (log_prior, python_prior)
+        gr.Metropolis(likelihood, walk, log_prior=log_prior, method=method),
+        gr.Metropolis(likelihood, walk, log_prior=python_prior, method=method),
+        gr.Metropolis(
+            lambda points: likelihood(points), Walk(factor), log_prior=python_prior, method=method
+        ),
     ]
 
 
@@ -70,16 +87,17 @@ def chain(kernel, start, steps, seed=1):
 
 @pytest.mark.parametrize("method", METHODS, ids=str)
 @pytest.mark.parametrize(("control", "outliers"), [(0, 0.0), (1, 0.0), (2, 0.0), (2, 0.02)])
-def test_the_same_chain_as_in_python(problem, method, control, outliers):
+def test_the_same_chain_whatever_is_python(problem, method, control, outliers):
     if control == 1 and method.needs_range:
         pytest.skip("no remainder is given at first order")
-    compiled, plain = kernels(problem, method, control, outliers)
-    assert compiled.is_compiled
-    assert not plain.is_compiled
-    ours, theirs = chain(compiled, problem[2], 60), chain(plain, problem[2], 60)
-    np.testing.assert_allclose(ours["position"], theirs["position"], rtol=1e-12, atol=1e-14)
-    for name in ("evaluations", "rewards", "looks", "acceptance"):
-        np.testing.assert_array_equal(getattr(ours.info, name), getattr(theirs.info, name))
+    compiled, *others = kernels(problem, method, control, outliers)
+    assert [kernel.is_compiled for kernel in (compiled, *others)] == [True, False, False]
+    ours = chain(compiled, problem[2], 60)
+    for kernel in others:
+        theirs = chain(kernel, problem[2], 60)
+        np.testing.assert_allclose(ours["position"], theirs["position"], rtol=1e-12, atol=1e-14)
+        for name in ("evaluations", "rewards", "looks", "acceptance"):
+            np.testing.assert_array_equal(getattr(ours.info, name), getattr(theirs.info, name))
     assert 0.1 < ours.acceptance < 0.9
 
 
@@ -93,7 +111,7 @@ def test_control_variates_change_the_cost_and_not_the_chain(problem):
 
 
 def test_calls_of_any_length_give_the_same_chain(problem):
-    kernel, _ = kernels(problem, gr.Race(first=8), 2)
+    kernel, *_ = kernels(problem, gr.Race(first=8), 2)
     whole = kernel.steps(np.random.default_rng(3), gr.kernels.Position(problem[2]), 50)
     rng, state = np.random.default_rng(3), gr.kernels.Position(problem[2])
     for t in range(50):
@@ -104,7 +122,7 @@ def test_calls_of_any_length_give_the_same_chain(problem):
 
 @pytest.mark.parametrize(("warmup", "thin"), [(0, 3), (7, 1), (5, 4)])
 def test_warm_up_and_thinning_pick_from_the_same_chain(problem, warmup, thin):
-    kernel, _ = kernels(problem, gr.Race(first=8), 2)
+    kernel, *_ = kernels(problem, gr.Race(first=8), 2)
     start, rng = gr.kernels.Position(problem[2]), np.random.default_rng
     whole = gr.run(kernel, start, steps=60, rng=rng(3), progress=False)
     some = gr.run(kernel, start, steps=48, rng=rng(3), progress=False, warmup=warmup, thin=thin)
@@ -115,15 +133,8 @@ def test_warm_up_and_thinning_pick_from_the_same_chain(problem, warmup, thin):
 
 
 def test_threads_do_not_share_their_points(problem):
-    kernel, _ = kernels(problem, gr.Race(first=8), 2)
-    together = gr.run(
-        kernel,
-        gr.kernels.Position(problem[2]),
-        steps=300,
-        rng=np.random.default_rng(4),
-        chains=3,
-        progress=False,
-    )
+    kernel, *_ = kernels(problem, gr.Race(first=8), 2)
+    together = gr.run(kernel, gr.kernels.Position(problem[2]), steps=300, rng=4, chains=3, progress=False)
     for k, rng in enumerate(np.random.default_rng(4).spawn(3)):
         alone = kernel.steps(rng, gr.kernels.Position(problem[2]), 300)
         np.testing.assert_array_equal(together["position"][k], alone.states.position)
@@ -131,7 +142,7 @@ def test_threads_do_not_share_their_points(problem):
 
 
 def test_states_are_not_changed(problem):
-    kernel, _ = kernels(problem, gr.Race(first=8), 2)
+    kernel, *_ = kernels(problem, gr.Race(first=8), 2)
     start = problem[2].copy()
     rng, state = np.random.default_rng(0), gr.kernels.Position(start)
     seen = []
@@ -198,7 +209,7 @@ def test_a_factor_need_not_exist_where_the_prior_rules_it_out():
     block = kernel.steps(np.random.default_rng(0), start, 200)
     assert (block.states.position > 0.0).all()
     assert set(block.info.evaluations.tolist()) == {0, 40}
-    assert set(block.info.rewards.tolist()) == {40}
+    assert set(block.info.rewards.tolist()) == {0, 40}
 
 
 def test_a_factor_without_a_value_at_a_possible_point_is_named():
@@ -234,23 +245,17 @@ def test_a_remainder_that_is_too_small_is_found_out(problem):
         kernel.steps(np.random.default_rng(0), gr.kernels.Position(mode + factor @ np.ones(D)), 10)
 
 
-def test_audit_checks_decisions_in_python(problem):
-    kernel, _ = kernels(problem, gr.Race(first=8), 2)
+def test_audit_checks_decisions(problem):
+    kernel, *_ = kernels(problem, gr.Race(first=8), 2)
     errors, decisions, *_ = kernel.audit(np.random.default_rng(0), gr.kernels.Position(problem[2]))
     assert (errors, decisions) == (0, 1)
 
 
-def test_other_proposals_and_methods_run_in_python(problem):
+@pytest.mark.parametrize("method", [gr.Race(), gr.LilUCB()], ids=str)
+def test_other_proposals_need_python(problem, method):
     likelihood = target(problem, 2)
-    assert not gr.Metropolis(
-        likelihood, gr.kernels.LogWalk(0.1), log_prior=log_prior, method=gr.Race()
-    ).is_compiled
-    assert not gr.Metropolis(
-        likelihood, gr.kernels.RandomWalk(0.1), log_prior=log_prior, method=gr.LilUCB()
-    ).is_compiled
-    assert gr.Metropolis(
-        likelihood, gr.kernels.RandomWalk(0.1), log_prior=None, method=gr.Race()
-    ).is_compiled
+    walks = gr.kernels.RandomWalk(0.1), gr.kernels.LogWalk(0.1)
+    assert [gr.Metropolis(likelihood, walk, method=method).is_compiled for walk in walks] == [True, False]
 
 
 @pytest.mark.parametrize("warmup", [0, 3])
@@ -274,13 +279,119 @@ def test_a_start_of_any_real_dtype_is_one_in_double_precision(problem, dtype, wa
         assert len(np.unique(right["position"])) > 10
 
 
-def test_what_rows_always_read_share_cancels_before_it_is_added():
+def test_what_rows_always_read_share_cancels():
+    """Oracle: exact sums. 2^60 has no room for the rest, which would decide."""
     rewards = np.array([[2.0**60, 2.0**60], [-0.25, 0.5], [1.0, 1.0], [-np.inf, 3.0], [np.nan, 0.0]])
 
     def read(*rows):
-        points = np.array([[0.0], [1.0]])
-        return read_always.py_func(lambda n, theta, r: r[n, int(theta[0])], points, rows, (rewards,))
+        numbers = np.zeros((2, 6))
+        for row in rows:
+            for arm in range(2):
+                add_to.py_func(numbers[arm], rewards[row, arm])
+        return numbers[:, READ], numbers[:, LOST]
 
-    assert read(0, 1, 2) == (0.0, 0.75)
-    assert read(0, 1, 3)[0] == -np.inf < read(0, 1, 3)[1]
-    assert np.isnan(read(1, 4)).all()
+    sums, lost = read(0, 1, 2)
+    assert (sums[1] - sums[0]) + (lost[1] - lost[0]) == 0.75
+    assert sums[1] + lost[1] == sums[0] + lost[0]  # negative control: plain sums tie
+    assert read(0, 1, 3)[0][0] == -np.inf < read(0, 1, 3)[0][1]
+    assert np.isnan(read(1, 4)[0][0])
+
+
+@numba.njit
+def shared_factor(n, theta, size):
+    return size if n == 0 else -0.5 * (n - 10.0 * theta[0]) ** 2
+
+
+@numba.njit
+def shared_terms(n, centre, direction, size):
+    z, t = n - 10.0 * centre[0], 0.0 if n == 0 else 10.0 * direction[0]
+    return size if n == 0 else -0.5 * z * z, z * t, -t * t
+
+
+def test_a_huge_row_that_points_share_does_not_drown_what_decides():
+    """Two rows are always read, and the first, of 2^60, is shared: the chain is that without it."""
+    blocks = []
+    for size in (0.0, 2.0**60):
+        bounds = np.r_[1.0, 1.0, np.zeros(18)]
+        taylor = gr.parameter_taylor(
+            shared_terms, (size,), 20, [0.95], remainder=bounds, outliers=0.1, metric=[[0.1]]
+        )
+        likelihood = gr.likelihood(shared_factor, (size,), 20).minus(taylor)
+        kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.02), method=gr.Exact())
+        blocks.append(kernel.steps(np.random.default_rng(5), gr.kernels.Position([0.95]), 200))
+    np.testing.assert_array_equal(blocks[0].states.position, blocks[1].states.position)
+
+
+class Stop(Exception):
+    """What a user's function raises."""
+
+
+def raising(after, error):
+    """Give a function that raises an exception when it is called once too often."""
+    calls = iter(range(after))
+
+    def called(*_):
+        if next(calls, None) is None:
+            raise error
+        return 0.0
+
+    return called
+
+
+@pytest.mark.parametrize("error", [Stop("enough"), KeyboardInterrupt()])
+@pytest.mark.parametrize("where", ["prior", "proposal", "ratio", "likelihood"])
+def test_exceptions_of_python_arrive_unchanged(problem, where, error):
+    likelihood, walk = target(problem, 2), Walk(0.9 * problem[3])
+    call, prior = raising(7, error), None
+    if where == "prior":
+        prior = call
+    elif where == "proposal":
+        walk.propose = lambda rng, x: x + call()
+    elif where == "ratio":
+        walk.log_ratio = call
+    given = likelihood if where != "likelihood" else lambda points: call() or likelihood(points)
+    kernel = gr.Metropolis(given, walk, log_prior=prior, method=gr.Race(first=8))
+    with pytest.raises(type(error)) as found:
+        kernel.steps(np.random.default_rng(0), gr.kernels.Position(problem[2]), 50)
+    assert found.value is error
+    kernel = gr.Metropolis(
+        likelihood, walk if where == "likelihood" else Walk(problem[3]), method=gr.Race()
+    )
+    # The generator's lock is free.
+    kernel.steps(np.random.default_rng(0), gr.kernels.Position(problem[2]), 5)
+
+
+def test_a_fused_residual_changes_nothing_but_the_time(problem):
+    x, y, mode, factor = problem
+    stored = logistic.at_centre(mode, x, y)
+    raw, metric = gr.likelihood(logistic.log_factor, (x, y), SIZE), np.linalg.inv(factor)
+    bounds = logistic.remainder(x, metric)
+    chains = []
+    for terms, data, residual in (
+        (logistic.terms, (x, y), None),
+        (logistic.terms, (x, y), logistic.residual),
+        (logistic.stored_terms, (x, stored), logistic.stored_residual),
+    ):
+        taylor = gr.parameter_taylor(
+            terms, data, SIZE, mode, remainder=bounds, metric=metric, outliers=0.02
+        )
+        taylor = taylor if residual is None else taylor.with_residual(residual)
+        kernel = gr.Metropolis(
+            raw.minus(taylor), gr.kernels.RandomWalk(factor), log_prior=log_prior, method=gr.Race(first=8)
+        )
+        chains.append(chain(kernel, mode, 100))
+    for fused in chains[1:]:
+        np.testing.assert_array_equal(fused["position"], chains[0]["position"])
+        np.testing.assert_array_equal(fused.info.evaluations, chains[0].info.evaluations)
+
+
+def test_a_wrong_residual_is_refused(problem):
+    x, y, mode, _ = problem
+    taylor = gr.parameter_taylor(logistic.terms, (x, y), SIZE, mode).with_residual(half_of_it)
+    with pytest.raises(gr.errors.InvalidArgument, match="residual is not log_factor less its expansion"):
+        gr.likelihood(logistic.log_factor, (x, y), SIZE).minus(taylor)
+
+
+@numba.njit
+def half_of_it(n, centre, direction, x, y):
+    return 0.5 * logistic.residual(n, centre, direction, x, y)

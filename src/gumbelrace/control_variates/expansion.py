@@ -1,0 +1,360 @@
+"""Taylor expansion of log f_n(θ) in θ around a fixed centre (Bardenet et al. 2015).
+
+With t = θ - θ̂, gradients g_n and Hessians H_n at the centre θ̂, first or second order:
+
+    h_n(θ) = l_n(θ̂) + g_n·t (+ ½ t'H_n t),    Σ_n h_n(θ) = L + G·t (+ ½ t'H t).
+
+If |l_n(θ) - h_n(θ)| ≤ M_n ‖Wt‖^(order+1), the residuals have a known range, and `Betting` can decide
+without reading a row when the range is small enough. Rows that carry the residuals are read every time: a
+pilot finds them when the expansion meets its log factors (see `pilot`).
+"""
+
+import functools
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gumbelrace.control_variates.pilot import laplace_factor, misfit, pilot_points
+from gumbelrace.core.jit import kernel, part, users
+from gumbelrace.core.packed import pack, unpack
+from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.population.control import Always, ControlVariate, table_of
+from gumbelrace.population.heavy import check_pilot, check_residuals, heavy_rows
+from gumbelrace.population.likelihood import Likelihood
+from gumbelrace.population.slots import KNOWN, MOST, SLOT, Slots, add_to
+from gumbelrace.population.trial import Call, checked_dispatcher, try_out
+
+Floats = NDArray[np.float64]
+
+# Rows at which a user's own residual is compared with what it should be.
+CHECKED = 16
+
+
+class Pilot(NamedTuple):
+    """What is left to a pilot: which rows are always read.
+
+    Attributes
+    ----------
+    outer : ndarray of shape (d, d)
+        Sum of gg' over the rows, g their gradients: how far points go where the Hessian does not tell.
+    spread : ndarray of shape (d, d), or None
+        How far points go, if it was said.
+    share : float or None
+        How many to choose; None for as many as it takes.
+    """
+
+    outer: Floats
+    spread: Floats | None
+    share: float | None
+
+
+@dataclass(frozen=True)
+class ParameterTaylor:
+    """A control variate for every θ, expanded around one centre.
+
+    Made by `parameter_taylor` from a function of directional derivatives, by `stored_taylor` from arrays of
+    derivatives, or by `jax_taylor`.
+
+    Attributes
+    ----------
+    centre : ndarray of shape (d,)
+        The point θ̂ of expansion, usually the mode.
+    terms : numba function
+        ``terms(n, centre, direction, *data) -> (value, slope, curvature)``.
+    data : tuple
+        Arrays and numbers that it takes.
+    value, gradient, hessian : float, ndarray, ndarray
+        Their sums over the rows that are not always read (Hessian of zeros at first order).
+    order : int
+        1 or 2.
+    bounds : ndarray of shape (N,) or (), or None
+        M_n of all rows.
+    rounding : float
+        Times 1 + ‖t‖², added to the range of the residuals.
+    metric : ndarray of shape (d, d)
+        W.
+    always : Always or None
+        Rows that are always read.
+    size : int
+        Number of rows.
+    pilot : Pilot or None
+        What is still to be chosen.
+    residual : numba function or None
+        See `with_residual`.
+    """
+
+    centre: Floats
+    terms: Any
+    data: tuple[Any, ...]
+    value: float
+    gradient: Floats
+    hessian: Floats
+    order: int
+    bounds: Floats | None
+    rounding: float
+    metric: Floats
+    always: Always | None
+    size: int
+    pilot: Pilot | None = None
+    residual: Any = None
+
+    def __post_init__(self) -> None:
+        d = len(self.centre)
+        if self.metric.shape != (d, d):
+            raise ShapeMismatch(f"metric has shape {self.metric.shape}; it must be {(d, d)}")
+        if not all(np.isfinite(part).all() for part in (self.value, self.gradient, self.hessian)):
+            raise InvalidArgument("log factors have no finite value, gradient or Hessian at the centre")
+        if self.remainder == np.inf:
+            raise InvalidArgument(
+                "a remainder is infinite: have such rows always read, by a share of outliers"
+            )
+
+    @functools.cached_property
+    def remainder(self) -> float | None:
+        """M, the largest M_n of the rows that are not always read."""
+        if self.bounds is None:
+            return None
+        everywhere = np.broadcast_to(self.bounds, (self.size,))
+        return float((everywhere if self.always is None else everywhere[self.always.raced]).max())
+
+    def with_residual(self, residual: Any) -> "ParameterTaylor":
+        """Give the same expansion, of which a model computes what is left in one pass over a row.
+
+        Parameters
+        ----------
+        residual : numba function
+            ``residual(n, centre, direction, *data)``: log f_n at centre + direction, less its expansion. It
+            is checked at some rows when the expansion meets its log factors.
+
+        Examples
+        --------
+        >>> import numpy as np, gumbelrace as gr
+        >>> from gumbelrace.models import logistic
+        >>> x, y = np.random.default_rng(0).normal(size=(1000, 2)), np.arange(1000) % 2.0
+        >>> taylor = gr.parameter_taylor(logistic.terms, (x, y), 1000, logistic.mode(x, y)[0])
+        >>> taylor.with_residual(logistic.residual).residual is logistic.residual
+        True
+        """
+        checked_dispatcher(residual, "residual")
+        first = {"n": self.size - 1, "centre": self.centre, "direction": np.ones_like(self.centre)}
+        try_out(Call(users(residual), "residual(n, centre, direction, *data)", first, self.data))
+        return replace(self, residual=residual)
+
+    def fitted(self, likelihood: Likelihood) -> "ParameterTaylor":
+        """Give the same expansion, the rows that it fits worst always read, unless they were chosen."""
+        if self.size != likelihood.size:
+            raise ShapeMismatch(
+                f"the control variate is of {self.size} rows; the population has {likelihood.size}"
+            )
+        if self.residual is not None:
+            check_residual(likelihood, self)
+        if self.pilot is None:
+            return self
+        outer, spread, _ = self.pilot
+        factor = laplace_factor(self.hessian, outer) if spread is None else spread
+        found = misfit(likelihood, self, pilot_points(self.centre, factor))
+        rows = heavy_rows(found.squares, self.pilot.share)
+        if spread is not None:
+            check_pilot(found.plain, self.size, "give a spread as large as points will be apart")
+        check_residuals(np.delete(found.squares, rows), found.plain)
+        return self._reading(rows)
+
+    def _reading(self, rows: NDArray[np.int64]) -> "ParameterTaylor":
+        if len(rows) == 0:
+            return replace(self, pilot=None)
+        theirs = sums_of(self.terms, self.data, self.centre, rows, self.order)
+        return replace(
+            self,
+            value=self.value - theirs.value,
+            gradient=self.gradient - theirs.gradient,
+            hessian=self.hessian - theirs.hessian,
+            always=Always(rows, self.size),
+            pilot=None,
+        )
+
+    def at(self, points: ArrayLike) -> ControlVariate:
+        """Give the control variate whose arm i is points[i]."""
+        checked = np.asarray(points, np.float64)
+        if checked.ndim != 2 or checked.shape[1] != len(self.centre):
+            raise ShapeMismatch(f"points have shape {checked.shape}; it must be (D, {len(self.centre)})")
+        return self._around(np.ascontiguousarray(checked - self.centre))
+
+    def _around(self, steps: Floats) -> ControlVariate:
+        """Give the control variate whose arm i is the centre and steps[i]."""
+        known = _known_at(steps, self.form)
+        data, function = (self.centre, steps, *self.data), taylor(self.terms, self.order)
+        most = None if self.remainder is None else (-known[1], known[1])
+        fused = None if self.residual is None else by_step(self.residual)
+        sums = self.value + known[0]
+        return ControlVariate(function, data, sums, most, self.always, self.size, residual=fused)
+
+    def slots(self, likelihood: Likelihood, slots: Slots) -> Slots:
+        """Give slots with the residuals of log factors, that know the sums of the expansion."""
+        points, steps = slots.rooms
+        if points.shape[1] != len(self.centre):
+            raise ShapeMismatch(f"points have shape {points.shape}; it must be (D, {len(self.centre)})")
+        always = self.always.rows if self.always else np.empty(0, np.int64)
+        own = (slots.rooms, slots.numbers, self.centre, *self.form, always)
+        packed = pack((*own, *likelihood.data))
+        population = likelihood.plain(points).residuals(self._around(steps))
+        known = _known(likelihood.log_factor, packed.type)
+        return slots._replace(population=population, known=known, packed=packed)
+
+    @functools.cached_property
+    def form(self) -> "Form":
+        """What compiled code needs to sum the expansion."""
+        remainder = -1.0 if self.remainder is None else self.remainder
+        numbers = np.array([remainder, self.rounding, 0.5 * (self.order + 1)])
+        return Form(self.gradient, self.hessian, self.metric, numbers)
+
+
+class Form(NamedTuple):
+    """Sums of an expansion, less their value at the centre, and the range of its residuals."""
+
+    gradient: Floats
+    hessian: Floats
+    metric: Floats
+    numbers: Floats  # M (negative: not known), the share of rounding, (order + 1) / 2
+
+
+@part
+def known_sum(step: Floats, form: Form) -> tuple[float, float]:
+    """Give G·t + ½ t'Ht, and the largest size of a residual, -1 if it is not known."""
+    total, squared, length = 0.0, 0.0, 0.0
+    for i in range(len(step)):
+        curved, scaled = 0.0, 0.0
+        for j in range(len(step)):
+            curved += form.hessian[i, j] * step[j]
+            scaled += form.metric[i, j] * step[j]
+        total += step[i] * (form.gradient[i] + 0.5 * curved)
+        squared += scaled * scaled
+        length += step[i] * step[i]
+    remainder, rounding, power = form.numbers
+    return total, remainder * squared**power + rounding * (1.0 + length) if remainder >= 0.0 else -1.0
+
+
+@kernel
+def _known_at(steps: Floats, form: Form) -> Floats:
+    found = np.empty((2, len(steps)))
+    for a in range(len(steps)):
+        found[0, a], found[1, a] = known_sum(steps[a], form)
+    return found
+
+
+@functools.lru_cache(maxsize=64)
+def _known(log_factor: Any, data_type: Any) -> Any:
+    @numba.cfunc(SLOT)
+    def known(context, slot):  # type: ignore[no-untyped-def]
+        everything = unpack(context, data_type)
+        rooms, of_all, centre, gradient, hessian, metric, of_form, always = everything[:8]
+        point, step, numbers = rooms[0, slot], rooms[1, slot], of_all[slot]
+        for i in range(len(centre)):
+            step[i] = point[i] - centre[i]
+        for n in always:
+            add_to(numbers, log_factor(n, point, *everything[8:]))
+        # The value at the centre is left out, which all arms share.
+        numbers[KNOWN], numbers[MOST] = known_sum(step, Form(gradient, hessian, metric, of_form))
+        return len(always)
+
+    return known
+
+
+@functools.lru_cache(maxsize=256)
+def taylor(terms: Any, order: int) -> Any:
+    """Compile the expansion as a control variate of rows and arms."""
+    given, half = users(terms), 0.5 if order == 2 else 0.0
+
+    @part
+    def expansion(n, arm, centre, steps, *data):  # type: ignore[no-untyped-def]
+        value, slope, curvature = given(n, centre, steps[arm], *data)
+        return value + slope + half * curvature
+
+    return expansion
+
+
+@functools.lru_cache(maxsize=256)
+def by_step(residual: Any) -> Any:
+    """Compile residual(n, centre, steps[arm], ...) as a function of rows and arms."""
+    given = users(residual)
+
+    @part
+    def at_arm(n, arm, centre, steps, *data):  # type: ignore[no-untyped-def]
+        return given(n, centre, steps[arm], *data)
+
+    return at_arm
+
+
+def check_residual(likelihood: Likelihood, control: ParameterTaylor) -> None:
+    """Refuse a `residual` that is not what is left of these log factors, at some rows."""
+    spread = laplace_factor(control.hessian, np.eye(len(control.centre)))
+    point, arm = control.centre + spread.sum(axis=1), np.zeros(1, np.int64)
+    rows = np.unique(np.linspace(0, control.size - 1, CHECKED).astype(np.int64))
+    approximation = control.at(point[None])
+    found = table_of(approximation.residual)(rows, arm, approximation.data)
+    plain = likelihood.plain(point[None]).rewards_at(rows)
+    if not np.allclose(
+        found, plain - approximation.values(rows, arm), rtol=1e-6, atol=1e-9 * np.abs(plain).max()
+    ):
+        raise InvalidArgument("residual is not log_factor less its expansion; mend it, or leave it out")
+
+
+class Sums(NamedTuple):
+    """Sums over rows.
+
+    Attributes
+    ----------
+    value, gradient, hessian : float, ndarray of shape (d,), ndarray of shape (d, d)
+        Of the terms; the Hessian is zero at first order.
+    outer : ndarray of shape (d, d)
+        Of gg', g the gradient of a row.
+    largest : float
+        The largest size of a row's terms.
+    """
+
+    value: float
+    gradient: Floats
+    hessian: Floats
+    outer: Floats
+    largest: float
+
+
+def sums_of(terms: Any, data: tuple[Any, ...], centre: Floats, rows: NDArray[np.int64], order: int) -> Sums:
+    """Sum values, gradients and Hessians, found from derivatives along the axes and between them."""
+    d = len(centre)
+    axes = np.eye(d)
+    first, second = np.triu_indices(d, 1)
+    directions = np.concatenate([axes, axes[first] + axes[second]]) if order == 2 else axes
+    value, slopes, curvatures, outer, largest = _directional_sums(terms)(rows, centre, directions, data)
+    if order == 1:
+        return Sums(value, slopes, np.zeros((d, d)), outer, largest)
+    hessian = np.diag(curvatures[:d])
+    between = 0.5 * (curvatures[d:] - curvatures[first] - curvatures[second])
+    hessian[first, second] = hessian[second, first] = between
+    return Sums(value, slopes[:d], hessian, outer, largest)
+
+
+@functools.lru_cache(maxsize=256)
+def _directional_sums(terms: Any) -> Any:
+    @numba.njit(nogil=True)
+    def sums(rows, centre, directions, data):  # type: ignore[no-untyped-def]
+        total, largest, k, d = 0.0, 0.0, len(directions), len(centre)
+        slopes, curvatures, own, outer = np.zeros(k), np.zeros(k), np.zeros(k), np.zeros((d, d))
+        for n in rows:
+            size = 0.0
+            for i in range(k):
+                value, slope, curvature = terms(n, centre, directions[i], *data)
+                slopes[i] += slope
+                own[i] = slope
+                curvatures[i] += curvature
+                size += abs(slope) + abs(curvature)
+            total += value
+            largest = max(largest, abs(value) + size)
+            for i in range(d):
+                for j in range(d):
+                    outer[i, j] += own[i] * own[j]
+        return total, slopes, curvatures, outer, largest
+
+    return sums

@@ -1,0 +1,161 @@
+"""The compiled step of Metropolis-Hastings, and many of them in one call.
+
+Slot CURRENT holds where the chain is. A step writes a proposal into the other slot, brings that one up to
+date, has a method decide between the two, and copies the winner. What proposes, evaluates the prior or
+decides may be Python: compiled code calls it by its address, like everything else.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gumbelrace.core.jit import call_slot, kernel, part
+from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.kernels.base import Block, Info
+from gumbelrace.kernels.normal_laws import Laws, draw, law_of_steps, put_at, standardise
+from gumbelrace.kernels.target import Position, checked_point, refuse_start
+from gumbelrace.kernels.workspace import Contest, Indices, Target, Workspace, ask, copy_slot, decide, put
+from gumbelrace.methods.base import Asked
+from gumbelrace.methods.questions import CURRENT, PROPOSED, Question
+from gumbelrace.methods.state import LEADER
+from gumbelrace.population.base import Floats
+from gumbelrace.population.callback import Hooks
+from gumbelrace.population.slots import PRIOR
+
+MOVE = Asked(Question.ACCEPT)
+FAILED = -1
+# Entries of Proposing.numbers: log q(x | x') - log q(x' | x), and whether a point lies beyond the limits.
+RATIO, FAR = 0, 1
+
+
+class Proposing(NamedTuple):
+    """How a proposal is drawn: by normal laws, one for each model, or by Python."""
+
+    laws: Laws
+    correlation: float  # with the current point; 1: the law is that of the step
+    z: Floats
+    numbers: Floats
+    hooks: tuple[int, int]  # addresses: to propose, and to find the ratio; 0: by normal laws
+
+
+class History(NamedTuple):
+    """What the steps gave: an entry for each."""
+
+    positions: Floats
+    counts: Indices  # evaluations, rewards, looks
+    accepted: Floats
+
+
+def by_laws(laws: Laws, correlation: float) -> Proposing:
+    """Have proposals drawn by normal laws."""
+    return Proposing(laws, correlation, np.empty(laws.means.shape[1]), np.zeros(2), (0, 0))
+
+
+class Walk:
+    """A chain by Metropolis-Hastings: its slots, and all that compiled code needs to move it.
+
+    Parameters
+    ----------
+    target : Target
+        What decides.
+    proposal : Proposal
+        As in `Metropolis`. One that has `laws(dimension)`, a pair (laws, correlation), is compiled.
+    example : ndarray of shape (d,)
+        A parameter.
+    """
+
+    def __init__(self, target: Target, proposal: Any, example: Floats) -> None:
+        self._proposal, self._hooks = proposal, Hooks()
+        self._workspace = Workspace(MOVE, target, 2, [example], self._hooks)
+        self._slots, self._numbers = self._workspace.slots, np.zeros(2)
+        self._proposing = self._proposing_of(len(example))
+
+    def steps(self, rng: np.random.Generator, position: Floats, count: int) -> Block[Position]:
+        """Make steps from `position`."""
+        history = History(np.empty((count, len(position))), np.zeros((count, 3), np.int64), np.zeros(count))
+        self._slots.parameters[CURRENT], self._rng = position, rng
+        with self._workspace.contest(rng) as contest, self._hooks.locked(rng.bit_generator.lock):
+            made = walk(contest, self._proposing, rng, history)
+        if made < count:
+            refuse_start(self._slots.numbers[CURRENT, PRIOR], self._slots.parameter(CURRENT))
+            raise InvalidArgument(
+                "log_prior, the control variate or a row that is always read gave NaN or +inf, or raised "
+                f"an exception, at {self._slots.parameters}"
+            )
+        counts: Any = (*history.counts.T, history.accepted)
+        return Block(Position(history.positions), Info(*counts))
+
+    def _proposing_of(self, dimension: int) -> Proposing:
+        if hasattr(self._proposal, "laws"):
+            return by_laws(*self._proposal.laws(dimension))
+        hooks = self._hooks.of_slot(self._propose), self._hooks.of_slot(self._put_ratio)
+        return by_laws(law_of_steps(np.ones(dimension)), 1.0)._replace(numbers=self._numbers, hooks=hooks)
+
+    def _propose(self, slot: int) -> None:
+        x = self._slots.parameter(CURRENT)
+        proposed = checked_point(self._proposal.propose(self._rng, x))
+        if proposed.shape != x.shape:
+            raise ShapeMismatch(f"the proposal has shape {proposed.shape}, and the position {x.shape}")
+        self._slots.parameters[slot] = proposed
+
+    def _put_ratio(self, slot: int) -> None:
+        pair = self._slots.parameter(CURRENT), self._slots.parameter(slot)
+        self._numbers[RATIO] = self._proposal.log_ratio(*pair)
+
+
+@kernel
+def walk(contest: Contest, proposing: Proposing, rng: np.random.Generator, history: History) -> int:
+    """Make steps from slot CURRENT; return how many, fewer than asked for after a fault."""
+    if not put(contest, CURRENT) or contest.numbers[CURRENT, PRIOR] == -np.inf:
+        return 0
+    for t in range(len(history.positions)):
+        winner = step(contest, proposing, rng, history.counts[t])
+        if winner == FAILED:
+            return t
+        history.accepted[t] = winner == PROPOSED
+        for i in range(history.positions.shape[1]):
+            history.positions[t, i] = contest.rooms[0, CURRENT, i]
+    return len(history.positions)
+
+
+@part
+def step(contest: Contest, proposing: Proposing, rng: np.random.Generator, counts: Indices) -> int:
+    """Go from slot CURRENT to a proposal, or stay; return the winner, or FAILED."""
+    if not propose(contest, proposing, rng) or not put(contest, PROPOSED):
+        return FAILED
+    if contest.numbers[PROPOSED, PRIOR] == -np.inf:
+        return CURRENT  # and nothing is read
+    # What is impossible may have no proposal density either.
+    if proposing.hooks[1] != 0 and call_slot(proposing.hooks[1], 0, PROPOSED) != 0:
+        return FAILED
+    ask(contest)
+    contest.offset[PROPOSED] += proposing.numbers[RATIO]
+    if not decide(contest, proposing.numbers[FAR] != 0.0, counts):
+        return FAILED
+    winner = int(contest.tally[LEADER])
+    if winner == PROPOSED:
+        copy_slot(contest, PROPOSED, contest, CURRENT)
+    return winner
+
+
+@part
+def propose(contest: Contest, proposing: Proposing, rng: np.random.Generator) -> bool:
+    """Put a proposal into slot PROPOSED; False after a fault."""
+    contest.models[PROPOSED] = contest.models[CURRENT]
+    if proposing.hooks[0] != 0:
+        return bool(call_slot(proposing.hooks[0], 0, PROPOSED) == 0)
+    laws, model, z, rho = proposing.laws, contest.models[CURRENT], proposing.z, proposing.correlation
+    x, proposed = contest.rooms[0, CURRENT], contest.rooms[0, PROPOSED]
+    if rho == 1.0:
+        draw(laws, model, rng, z)
+        put_at(laws, model, x, z, proposed)
+        return True
+    before = standardise(laws, model, x, z)
+    rest, after = np.sqrt(1.0 - rho * rho), 0.0
+    for i in range(laws.dimensions[model]):
+        z[i] = rho * z[i] + rest * rng.standard_normal()
+        after += z[i] * z[i]
+    put_at(laws, model, laws.means[model], z, proposed)
+    proposing.numbers[RATIO] = 0.5 * (after - before)
+    proposing.numbers[FAR] = max(before, after) > laws.limits[model]
+    return True

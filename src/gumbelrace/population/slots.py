@@ -1,0 +1,98 @@
+"""Slots: parameter vectors that compiled code writes, so that the steps of a chain need no Python.
+
+A population reads its rewards at the parameters that lie in its slots. After one of them has changed, a
+small function, called by its address, brings that slot up to date: what is known of it without a race.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from gumbelrace.core.packed import Packed, pack, unpack
+from gumbelrace.population.base import Floats, SharedPopulation
+
+# known(context, slot) -> rewards read for it.
+SLOT = types.int64(types.CPointer(types.int64), types.int64)
+
+# Entries of Slots.numbers: the log prior; the known part of the sum of rewards; the sum of rewards that are
+# always read, and what rounding has taken from it; the largest size of other rewards (negative: not known).
+PRIOR, KNOWN, READ, LOST, MOST, COST = range(6)
+
+
+class Slots(NamedTuple):
+    """Parameters of some arms, and the population of rewards at them.
+
+    Attributes
+    ----------
+    rooms : ndarray of shape (rooms, arms, width)
+        What is kept of each arm; the first is its parameter, in the first entries of its row.
+    numbers : ndarray of shape (arms, 6)
+        What is known of each arm: entries PRIOR, KNOWN, ...
+    models : ndarray of shape (arms,)
+        Number of the model of each arm.
+    dimensions : ndarray
+        Number of parameters of each model.
+    population : SharedPopulation, or None
+        Rewards at the parameters that lie there when they are read; none where Python decides.
+    known : compiled function of type SLOT
+        Puts what is known of one arm, but for its log prior, into its numbers; returns the rewards read for
+        it. Called only where the prior is positive.
+    packed : Packed
+        What it needs.
+    """
+
+    rooms: Floats
+    numbers: Floats
+    models: NDArray[np.int64]
+    dimensions: NDArray[np.int64]
+    population: SharedPopulation | None
+    known: Any
+    packed: Packed
+
+    @property
+    def parameters(self) -> Floats:
+        """The parameters, of shape (arms, width)."""
+        parameters: Floats = self.rooms[0]
+        return parameters
+
+    def parameter(self, slot: int) -> Floats:
+        """Give a copy of the parameter of an arm."""
+        return self.parameters[slot, : self.dimensions[self.models[slot]]].copy()
+
+
+def new_slots(rooms: int, arms: int, width: int, dimensions: NDArray[np.int64]) -> Slots:
+    """Make room for arms of which nothing is known; `width` is that of the widest thing kept of one."""
+    numbers, models = np.zeros((arms, 6)), np.zeros(arms, np.int64)
+    packed = pack((numbers,))
+    known = _nothing_known(packed.type)
+    return Slots(np.zeros((rooms, arms, width)), numbers, models, dimensions, None, known, packed)
+
+
+def bare_slots(arms: int, dimensions: NDArray[np.int64]) -> Slots:
+    """Make room for the parameters of arms alone."""
+    return new_slots(1, arms, int(dimensions.max()), dimensions)
+
+
+@functools.cache
+def _nothing_known(data_type: Any) -> Any:
+    @numba.cfunc(SLOT)
+    def known(context, slot):  # type: ignore[no-untyped-def]
+        unpack(context, data_type)[0][slot, KNOWN] = 0.0
+        return 0
+
+    return known
+
+
+@numba.njit
+def add_to(numbers, term):  # type: ignore[no-untyped-def]
+    """Add a reward that is always read; what rounding takes is kept, as arms may share most of the sum."""
+    before = numbers[READ]
+    after = before + term
+    if abs(after) < np.inf:
+        of_term = after - before
+        numbers[LOST] += (before - (after - of_term)) + (term - of_term)
+    numbers[READ] = after
