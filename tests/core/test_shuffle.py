@@ -64,7 +64,7 @@ def read_arms(streams, bits, counts, rows):
             if turn < counts[arm]:
                 shuffle.take_from(streams, bits, arm, one, 1)
                 rows[arm, turn] = one[0]
-    shuffle.rewind_all(streams)
+    shuffle.rewind_first(streams, len(streams.sizes))
 
 
 def taken(stream, size, counts, seed=0):
