@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbelrace.core.jit import Rng, as_generator
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
 from gumbelrace.kernels.metropolis import Autoregressive, Metropolis
@@ -121,7 +122,7 @@ class Fitted(Setting):
         return CarlinChib(models, likelihood, adapt_for=adapt_for, method=method, guard=guard)
 
 
-def fit_orders(returns: Returns, orders: Sequence[int] = ORDERS, *, rng: np.random.Generator) -> Fitted:
+def fit_orders(returns: Returns, orders: Sequence[int] = ORDERS, *, rng: Rng = None) -> Fitted:
     """Fit ARCH models of several orders to the same rows.
 
     Parameters
@@ -130,7 +131,7 @@ def fit_orders(returns: Returns, orders: Sequence[int] = ORDERS, *, rng: np.rand
         Standardised returns.
     orders : sequence of int
         Orders to choose from.
-    rng : numpy.random.Generator
+    rng : numpy.random.Generator, int, or None
         Draws the parameters at which the control variate is fitted.
 
     Examples
@@ -142,7 +143,7 @@ def fit_orders(returns: Returns, orders: Sequence[int] = ORDERS, *, rng: np.rand
     >>> int(fitted.log_evidence.argmax())
     1
     """
-    data, fits = laplace_fits(returns, orders)
+    rng, (data, fits) = as_generator(rng), laplace_fits(returns, orders)
     control = expand(data, [fit.model for fit in fits], [fit.sample(rng, PILOTS) for fit in fits])
     return Fitted(data, fits, control)
 

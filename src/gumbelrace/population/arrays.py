@@ -66,7 +66,7 @@ def by_name(given: Any, names: tuple[str, ...] | None, what: str) -> Any:
     if not any(isinstance(key, str) for key in keys):
         return given
     if sorted(map(str, keys)) != sorted(names or ()):
-        arms = f"the arms are {', '.join(names)}" if names else "the arms have no names"
+        arms = f"the arms are {', '.join(names)}" if names else "the arms have no names: give an array"
         raise InvalidArgument(f"{what} is given for {', '.join(map(str, keys))}, and {arms}")
     return [given[name] for name in names or ()]
 

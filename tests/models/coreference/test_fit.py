@@ -69,7 +69,7 @@ def test_unlabelled_mentions_are_strangers_only_if_labels_are_complete():
 
 def test_no_generator_is_refused():
     with pytest.raises(InvalidGenerator):
-        fit([block()[1]], 0)
+        fit([block()[1]], 0.5)
 
 
 def test_training_blocks_are_about_half():

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy  # its parts load when first used
 
-from gumbelrace.core.jit import Rng, as_generator
+from gumbelrace.core.jit import Rng, as_generator, check_generator
 from gumbelrace.errors import NoMode
 from gumbelrace.models.arch import rows
 from gumbelrace.models.arch.data import Lagged
@@ -73,7 +73,7 @@ class Laplace:
 
     def sample(self, rng: np.random.Generator, size: int) -> Floats:
         """Draw parameters, of shape (size, d)."""
-        return self.at(as_generator(rng).standard_normal((size, len(self.mean))))
+        return self.at(check_generator(rng).standard_normal((size, len(self.mean))))
 
     def at(self, z: Floats) -> Floats:
         """Give the parameters whose standardised values are z."""
