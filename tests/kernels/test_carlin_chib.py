@@ -105,6 +105,28 @@ def test_leaves_the_target_invariant():
     assert invariance(problem.kernel(), problem, np.random.default_rng(0)) > FALSE_ALARM
 
 
+@dataclass(frozen=True)
+class Written:
+    """A pseudoprior as a user would write it."""
+
+    law: gr.NormalPseudoprior
+
+    def sample(self, rng):
+        return self.law.sample(rng)
+
+    def log_density(self, x):
+        return self.law.log_density(x)
+
+
+def written(kernel):
+    return replace(kernel, models=[replace(m, pseudoprior=Written(m.pseudoprior)) for m in kernel.models])
+
+
+def test_a_pseudoprior_of_the_users_own_leaves_it_invariant_too():
+    problem = Problem()
+    assert invariance(written(problem.kernel()), problem, np.random.default_rng(13)) > FALSE_ALARM
+
+
 def test_left_out_pseudoprior_is_noticed():
     """Negative control: the conditional of the model as the paper prints it."""
     problem = Problem()
@@ -233,6 +255,35 @@ def test_bad_states_are_errors(change, error, message):
     kernel, rng = Problem().kernel(), np.random.default_rng(10)
     with pytest.raises(error, match=message):
         kernel.step(rng, kernel.start(rng=rng)._replace(**change))
+
+
+class Stop(Exception):
+    """What a user's part raises."""
+
+
+def stop(*_):
+    raise Stop("enough")
+
+
+@pytest.mark.parametrize("part", ["sample", "log_density", "log_prior", "likelihood", "kernel"])
+def test_exceptions_of_python_arrive_unchanged(part):
+    kernel, rng = written(Problem().kernel()), np.random.default_rng(12)
+    start = kernel.start(rng)
+    if part == "likelihood":
+        kernel = replace(kernel, likelihood=stop)
+    elif part == "kernel":
+        moves = [replace(m.kernel, log_prior=stop) for m in kernel.models]
+        kernel = replace(
+            kernel, models=[replace(m, kernel=k) for m, k in zip(kernel.models, moves, strict=True)]
+        )
+    elif part == "log_prior":
+        kernel = replace(kernel, models=[replace(m, log_prior=stop) for m in kernel.models])
+    else:
+        for model in kernel.models:
+            object.__setattr__(model.pseudoprior, part, stop)
+    with pytest.raises(Stop, match="enough"):
+        kernel.step(rng, start)
+    Problem().kernel().step(rng, start)  # the generator's lock is free
 
 
 def test_pseudoprior_must_cover_the_prior():

@@ -211,10 +211,19 @@ def choose(
             return t
         model = chain.model[0]
         chain.weights[model] -= chain.gains[t]
-        history.models[t], history.changed[t] = model, model != before
-        history.parameters[t] = every.rooms[0]
-        history.log_weights[t] = chain.weights
+        history.changed[t] = model != before
+        record(every, chain, history, t)
     return len(chain.gains)
+
+
+@part
+def record(every: Contest, chain: Chain, history: History, t: int) -> None:
+    """Note where the chain is (by loops: to compile an assignment of arrays takes seconds)."""
+    history.models[t] = chain.model[0]
+    for k in range(len(chain.weights)):
+        history.log_weights[t, k] = chain.weights[k]
+        for i in range(history.parameters.shape[2]):
+            history.parameters[t, k, i] = every.rooms[0, k, i]
 
 
 @part
