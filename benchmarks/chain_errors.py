@@ -2,7 +2,7 @@
 
 Every kernel runs with ``Race(Normal())``, the default where no range is known, at several δ, on factors
 without control variate: points are close and every decision is hard. One more line has Metropolis-Hastings
-decided by `Betting`, the default where a range is known. PaperSetting: how far the mean is off, in
+decided by `Betting`, the default where a range is known. Shown: how far the mean is off, in
 standard deviations of the right law, and the variance over the right one (each ± a standard error), and the
 share of factors read. The number of steps is such that a variance is known to about 1%.
 

@@ -1,4 +1,4 @@
-"""Taylor expansion of log f_n(i) = g(y_n; i) in the data y_n (paper, Eq. 10).
+"""Taylor expansion of log f_n(i) = g(y_n; i) in the data y_n (paper, Eq. 11).
 
 With the reference m of the cell in which y_n lies, d = y_n - m, and derivatives in y at m:
 
