@@ -30,7 +30,7 @@ from gumbelrace.applications.coreference_search import (
     searched,
 )
 from gumbelrace.models.coreference import Block, Factor, Mentions, bcubed, block_of, mentions
-from gumbelrace.models.coreference.features import log_factor
+from gumbelrace.models.coreference.factor import log_factor
 from gumbelrace.models.coreference.simulate import simulate
 from gumbelrace.paper.coreference import baselines, held_out, training_blocks
 from gumbelrace.tables.mentions import read_mentions

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gumbelrace as gr
-from gumbelrace.models.synthetic import normalised
+from gumbelrace.applications.demo import normalised
 
 Floats = NDArray[np.float64]
 

@@ -26,12 +26,17 @@ from gumbelrace.methods.base import Method
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.race import Race
 from gumbelrace.models.arch.build import expand
-from gumbelrace.models.arch.data import Lagged, lagged
+from gumbelrace.models.arch.data import Lagged, Returns, lagged
 from gumbelrace.models.arch.expansion import Expansion
-from gumbelrace.models.arch.fit import Laplace, laplace, log_evidence_by_importance
 from gumbelrace.models.arch.likelihood import ArchLikelihood
-from gumbelrace.models.arch.model import TAU, Arch, compiled_prior
-from gumbelrace.models.returns import Returns
+from gumbelrace.models.arch.model import (
+    TAU,
+    Arch,
+    Laplace,
+    compiled_prior,
+    laplace,
+    log_evidence_by_importance,
+)
 
 Floats = NDArray[np.float64]
 ORDERS = (5, 10, 15, 20, 25, 30)
@@ -137,8 +142,7 @@ def fit_orders(returns: Returns, orders: Sequence[int] = ORDERS, *, rng: np.rand
 
     Examples
     --------
-    >>> from gumbelrace.models.arch.data import simulate
-    >>> from gumbelrace.models.returns import standardised
+    >>> from gumbelrace.models.arch.data import simulate, standardised
     >>> rng = np.random.default_rng(0)
     >>> fitted = fit_orders(standardised(simulate(3000, rng)), (2, 10), rng=rng)
     >>> int(fitted.log_evidence.argmax())

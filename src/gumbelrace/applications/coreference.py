@@ -17,10 +17,9 @@ from gumbelrace.applications.coreference_search import SAMPLERS, Search, Searche
 from gumbelrace.applications.store import Store, done_in_threads, stored
 from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.methods.exact import Exact
-from gumbelrace.models.coreference.bcubed import BCubed, bcubed
-from gumbelrace.models.coreference.block import Block, block_of
 from gumbelrace.models.coreference.factor import Factor
-from gumbelrace.models.coreference.mentions import MISSING, Mentions, mentions
+from gumbelrace.models.coreference.fit import BCubed, bcubed
+from gumbelrace.models.coreference.mentions import MISSING, Block, Mentions, block_of, mentions
 from gumbelrace.models.coreference.simulate import simulate
 from gumbelrace.tables.mentions import ReadMentions
 from gumbelrace.tables.writing import write_rows

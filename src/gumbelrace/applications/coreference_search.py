@@ -24,11 +24,9 @@ from gumbelrace.methods.base import Method
 from gumbelrace.methods.bounds import Marginal
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.race import Race
-from gumbelrace.models.coreference.bcubed import BCubed
-from gumbelrace.models.coreference.block import Block
 from gumbelrace.models.coreference.factor import Factor
-from gumbelrace.models.coreference.fit import fit, rank_shapings
-from gumbelrace.models.coreference.mentions import MISSING
+from gumbelrace.models.coreference.fit import BCubed, fit, rank_shapings
+from gumbelrace.models.coreference.mentions import MISSING, Block
 from gumbelrace.population.pairs import Pairs
 
 # Rows at the first look at a cluster: the paper's.

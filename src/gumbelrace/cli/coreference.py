@@ -14,9 +14,8 @@ from gumbelrace.cli.progress import counting, waiting
 from gumbelrace.cli.text import paragraphs
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.base import checked_delta
-from gumbelrace.models.coreference.block import blocks
 from gumbelrace.models.coreference.factor import Factor
-from gumbelrace.models.coreference.mentions import MISSING, mentions
+from gumbelrace.models.coreference.mentions import MISSING, blocks, mentions
 from gumbelrace.models.coreference.simulate import simulate
 from gumbelrace.report.coreference import coreference_page, summary, task_facts
 from gumbelrace.report.page import write_page

@@ -9,19 +9,22 @@ import numpy as np
 import typer
 
 from gumbelrace.applications.arch import ORDERS, Estimates
-from gumbelrace.applications.arch_chains import Plan
-from gumbelrace.applications.arch_result import check_packages, checkpoints, choose_order, write_result
+from gumbelrace.applications.arch_chains import (
+    Plan,
+    check_packages,
+    checkpoints,
+    choose_order,
+    write_result,
+)
 from gumbelrace.cli.options import Folder, Seed
 from gumbelrace.cli.progress import waiting
 from gumbelrace.cli.returns import AtNight, Price, Segment, Time, described, returns_of, simulated_returns
 from gumbelrace.cli.text import paragraphs
-from gumbelrace.models.returns import Overnight, Returns
+from gumbelrace.models.arch.data import Overnight, Returns
 from gumbelrace.paper.arch import claims, paper_facts, reproduced_page
-from gumbelrace.paper.arch_exact import with_twin
 from gumbelrace.paper.arch_setting import fit_paper_setting
-from gumbelrace.paper.arch_study import PLAN, PaperStudy, run_paper_setting
-from gumbelrace.paper.claims import claims_summary
-from gumbelrace.paper.records import Claim
+from gumbelrace.paper.arch_study import PLAN, PaperStudy, run_paper_setting, with_twin
+from gumbelrace.paper.claims import Claim, claims_summary
 from gumbelrace.report.arch import plan_facts, summary
 from gumbelrace.report.page import write_page
 from gumbelrace.tables.writing import make_folder, write_rows

@@ -6,10 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.applications.arch_chains import EXACT, RACED, Plan, correlations, spent
-from gumbelrace.paper.arch_exact import Audits, Checked, TwinResult
-from gumbelrace.paper.arch_study import PaperStudy
-from gumbelrace.paper.claims import claims_sentence, claims_table
-from gumbelrace.paper.records import Claim
+from gumbelrace.paper.arch_study import Audits, Checked, PaperStudy, TwinResult
+from gumbelrace.paper.claims import Claim, claims_sentence, claims_table
 from gumbelrace.report.arch import arch_sections, cost_table, what_it_took
 from gumbelrace.report.arch_figures import four_panels
 from gumbelrace.report.numbers import count, interval
@@ -21,11 +19,11 @@ LEAD = (
     "of the data for each decision. First in the paper's own setting, beside its figures; then in ours."
 )
 SETTING = (
-    "As printed: softplus with τ = 1, Laplace pseudopriors, minibatch Langevin proposals accepted at 36%, "
-    "bins of the data as control variates, a fifth of the rows always read, first looks at 50 rows, and "
-    "weights that start equal and adapt by 1 / (1 + t/100). The conditional of q has the ratio of prior to "
-    "pseudoprior that the paper leaves out. A gradient of a row counts as a likelihood; exact sampling "
-    "reads (K + 1) N a step."
+    "The paper's setting: softplus with τ = 1, Laplace pseudopriors, minibatch Langevin proposals "
+    "accepted at 36%, bins of the data as control variates, a fifth of the rows always read, first looks "
+    "at 50 rows, and weights that start equal and adapt by 1 / (1 + t/100). The conditional of q has the "
+    "ratio of prior to pseudoprior that the paper leaves out. A gradient of a row counts as a likelihood;"
+    " exact sampling reads (K + 1) N a step."
 )
 CAPTION = (
     "The paper's setting. (a) Standardised returns. (b) Estimates of log p(q | r) by the first chain of "
@@ -37,6 +35,7 @@ CAPTION = (
 CLOSE = 3.0
 # Means of five runs that differ by more standard errors than this show a bias: by chance, one in 250 would.
 NOTICED = 4.0
+Floats = NDArray[np.float64]
 # The paper's figures.
 FASTER, EFFECTIVE, GIBBS_ERRORS, MOVE_ERRORS, REDUCTION = 3.0, 2.0, 4e-4, 2e-3, 100.0
 
@@ -48,26 +47,14 @@ def reproduced_page(
     facts: Mapping[str, str],
     files: Mapping[str, str],
 ) -> Page:
-    """Give the page.
-
-    Parameters
-    ----------
-    studies : (PaperStudy, TwinResult)
-        The paper's setting, and ours.
-    stated : sequence of Claim
-        The paper's statements, and what was found.
-    returns : sequence of float
-        Standardised returns.
-    facts, files
-        As in `arch_page` of the report.
-    """
+    """Give the page of the paper's setting and of ours; facts and files are as in `arch_page`."""
     paper, ours = studies
     sections = [
         Section(
             "Ours beside the paper's",
             [Text(SETTING), Text(claims_sentence(stated)), claims_table(stated)],
         ),
-        Section("As printed", [*paper_blocks(paper, returns)]),
+        Section("The paper's setting", [*paper_blocks(paper, returns)]),
         *arch_sections(ours, returns, beside_exact(ours)),
         Section("The data", [Files(files)]),
     ]
@@ -76,9 +63,8 @@ def reproduced_page(
 
 def paper_facts(plan: Plan) -> dict[str, str]:
     """Say how the paper's setting was run."""
-    return {
-        "As printed": f"{plan.chains} chains of {plan.adapt:,} steps that adapt, {plan.steps:,} that do not"
-    }
+    lengths = f"{plan.chains} chains of {plan.adapt:,} steps that adapt, {plan.steps:,} that do not"
+    return {"The paper's setting": lengths}
 
 
 def paper_blocks(study: PaperStudy, returns: Sequence[float]) -> list[Block]:
@@ -104,20 +90,15 @@ def beside_exact(result: TwinResult) -> str:
 
 
 def wrong(audits: Audits) -> str:
-    """Say how many decisions were wrong."""
     draws, moves = share_wrong("draws of the order", audits.gibbs), share_wrong("moves", audits.moves)
     return f"Made again exactly: {draws}, {moves}."
 
 
 def share_wrong(name: str, found: Checked) -> str:
-    """Say how many decisions of a kind were wrong."""
     return (
         f"{count(found.errors)} of {count(found.decisions)} {name} were wrong (95% interval "
         f"{interval(found.interval)})"
     )
-
-
-Floats = NDArray[np.float64]
 
 
 def claims(study: PaperStudy) -> Iterator[Claim]:
@@ -133,11 +114,7 @@ def claims(study: PaperStudy) -> Iterator[Claim]:
     yield all_orders_are_visited(study)
     audited = (
         ("Racing-Normal Gibbs", GIBBS_ERRORS, study.audits.gibbs),
-        (
-            "Racing-Normal MH",
-            MOVE_ERRORS,
-            study.audits.moves,
-        ),
+        ("Racing-Normal MH", MOVE_ERRORS, study.audits.moves),
     )
     for name, paper, found in audited:
         low, high = found.interval

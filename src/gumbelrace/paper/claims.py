@@ -1,8 +1,8 @@
 """The paper's statements beside what was found, for pages and in a few words."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from gumbelrace.paper.records import Claim
 from gumbelrace.report.page import Column, Table, Verdict
 
 COLUMNS = [Column(title, is_number=False) for title in ("The paper says", "We found", "Verdict", "Why")]
@@ -13,8 +13,16 @@ VERDICTS = {
 }
 
 
+class Claim(NamedTuple):
+    """A statement of the paper, what we found, and whether it held (None: it cannot be said)."""
+
+    paper: str
+    ours: str
+    held: bool | None
+    why: str = ""
+
+
 def claims_table(claims: Sequence[Claim]) -> Table:
-    """Give the paper's statements beside what was found."""
     rows = [(claim.paper, claim.ours, VERDICTS[claim.held], claim.why) for claim in claims]
     return Table(COLUMNS, rows, stacks=True)
 

@@ -9,12 +9,9 @@ from numpy.typing import NDArray
 
 from gumbelrace.applications.coreference import Point, Resolved, Task, judged, together
 from gumbelrace.applications.coreference_search import FIRST, Search
-from gumbelrace.models.coreference.block import Block, block_of
-from gumbelrace.models.coreference.fit import in_training
-from gumbelrace.models.coreference.linkage import METHODS, linkage
-from gumbelrace.models.coreference.mentions import Mentions
-from gumbelrace.paper.claims import claims_sentence, claims_table
-from gumbelrace.paper.records import Claim
+from gumbelrace.models.coreference.fit import METHODS, in_training, linkage
+from gumbelrace.models.coreference.mentions import Block, Mentions, block_of
+from gumbelrace.paper.claims import Claim, claims_sentence, claims_table
 from gumbelrace.report.coreference import answer, coreference_sections, panels, samplers_table
 from gumbelrace.report.page import Column, Files, Page, Section, Table, Text
 

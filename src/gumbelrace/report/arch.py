@@ -6,8 +6,7 @@ from datetime import date
 from importlib.metadata import version
 from typing import Any
 
-from gumbelrace.applications.arch_chains import Plan, Sampled
-from gumbelrace.applications.arch_result import ArchResult
+from gumbelrace.applications.arch_chains import ArchResult, Plan, Sampled
 from gumbelrace.report.arch_figures import four_panels
 from gumbelrace.report.numbers import count, interval, microseconds, percent, rate
 from gumbelrace.report.page import Column, Files, Page, Section, Table, Text

@@ -8,11 +8,9 @@ import pytest
 
 import gumbelrace as gr
 from gumbelrace.models.arch.build import expand
-from gumbelrace.models.arch.data import lagged, simulate
-from gumbelrace.models.arch.fit import laplace
+from gumbelrace.models.arch.data import lagged, simulate, standardised
 from gumbelrace.models.arch.likelihood import ArchLikelihood
-from gumbelrace.models.arch.model import Arch, compiled_prior
-from gumbelrace.models.returns import standardised
+from gumbelrace.models.arch.model import Arch, compiled_prior, laplace
 from gumbelrace.population.control import table_of
 
 ORDERS = (2, 5, 8)

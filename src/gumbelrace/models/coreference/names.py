@@ -82,12 +82,12 @@ def folded(text: str) -> str:
     return "".join(letter for letter in parts if not unicodedata.combining(letter))
 
 
-def words(text: str) -> list[str]:
+def tokens_of(text: str) -> list[str]:
     """Give the folded words and numbers of a text, single letters left out.
 
     Examples
     --------
-    >>> words("A Theory of 2-D Fields")
+    >>> tokens_of("A Theory of 2-D Fields")
     ['theory', 'of', 'fields']
     """
     return [word for word in WORD.findall(folded(text)) if len(word) > 1]
