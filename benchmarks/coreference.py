@@ -22,11 +22,13 @@ import numba
 import numpy as np
 
 import gumbelrace as gr
-from gumbelrace.applications.coreference import Resolved, Task, resolve
-from gumbelrace.applications.coreference_search import (
+from gumbelrace.applications.coreference import (
     SAMPLERS,
+    Resolved,
     Search,
+    Task,
     fitted,
+    resolve,
     searched,
 )
 from gumbelrace.models.coreference import Block, Factor, Mentions, bcubed, block_of, mentions

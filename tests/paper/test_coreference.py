@@ -4,27 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.applications.cases import SEARCH, small_task
 
-from gumbelrace.applications.coreference import Task, resolve
-from gumbelrace.applications.coreference_search import Search
+from gumbelrace.applications.coreference import resolve
 from gumbelrace.models.coreference import (
     bcubed,
-    blocks,
-    fit,
     in_training,
-    mentions,
-    simulate,
 )
 from gumbelrace.paper.coreference import baselines, claims, evaluations_to_converge, held_out
 
-SEARCH = Search(sweeps=6, cold=2, starts=2)
 
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def task():
-    found = mentions(simulate(500, np.random.default_rng(1)))
-    factor = fit(blocks(found), np.random.default_rng(2))
-    return Task(found, factor, SEARCH, ("raced", "exact", "sums"), runs=2, seed=3)
+    return small_task()
 
 
 def test_blocks_held_out_are_not_those_of_the_training(task):
@@ -45,12 +37,12 @@ def test_baselines(task):
 
 
 def test_claims_of_the_paper(task, tmp_path):
-    printed = replace(SEARCH, placed=True, merges=False)
-    paper = replace(task, search=printed, samplers=("as printed", "sums"))
+    search = replace(SEARCH, placed=True, merges=False)
+    paper = replace(task, search=search, samplers=("paper", "sums"))
     found = resolve(paper, tmp_path / "blocks")
     held = [*claims(found)]
     assert len(held) == 6
-    in_blocks = [np.bincount(found.clusters["as printed"][rows]) for rows in paper.rows]
+    in_blocks = [np.bincount(found.clusters["paper"][rows]) for rows in paper.rows]
     looks = sum(len(rows) * np.minimum(n, 3).sum() for rows, n in zip(paper.rows, in_blocks, strict=True))
     pairs = sum(len(rows) * (len(rows) - 1) for rows in paper.rows)
     assert f"{looks / pairs:.0%} of an exact sweep" in held[2].why

@@ -51,22 +51,13 @@ DRAWS = 2000
 
 @dataclass(frozen=True, eq=False)
 class Setting(ABC):
-    """Models of all orders, fitted to the same rows, and how a chain walks over them.
+    """Models of all orders, fitted to the same rows, and how a chain walks over them."""
 
-    Attributes
-    ----------
-    data : Lagged
-        Rows that have all lags of the largest order.
-    fits : tuple of Laplace
-        The posterior of each model around its mode.
-    """
-
-    data: Lagged
-    fits: tuple[Laplace, ...]
+    data: Lagged  # rows that have all lags of the largest order
+    fits: tuple[Laplace, ...]  # the posterior of each model around its mode
 
     @property
     def orders(self) -> list[int]:
-        """Order of each model."""
         return [fit.model.order for fit in self.fits]
 
     @property
@@ -81,15 +72,7 @@ class Setting(ABC):
 
     @abstractmethod
     def kernel(self, method: Method | None = None, adapt_for: int = 0) -> CarlinChib:
-        """Make the kernel of a chain over the orders.
-
-        Parameters
-        ----------
-        method : Method, optional
-            Decides.
-        adapt_for : int
-            Number of steps in which the weights of the orders adapt.
-        """
+        """Make the kernel of a chain over the orders; weights adapt in its first `adapt_for` steps."""
 
     def start(self, kernel: CarlinChib, rng: np.random.Generator) -> ModelChoice:
         """Give a state at the best order, with weights that make all orders about equally likely."""
@@ -100,18 +83,12 @@ class Setting(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Fitted(Setting):
-    """The setting of this library: an expansion of the log factors, and moves that need no gradients.
+    """The setting of this library: an expansion of the log factors, and moves that need no gradients."""
 
-    Attributes
-    ----------
-    control : Expansion
-        Control variate of all models.
-    """
-
-    control: Expansion
+    control: Expansion  # of all models
 
     def kernel(self, method: Method | None = None, adapt_for: int = 0) -> CarlinChib:
-        """Make the kernel of a chain over the orders; see `Setting.kernel`.
+        """Make the kernel; see `Setting.kernel`.
 
         The default method is ``Race(Normal(), first=8)``: residuals of the control variate are close to
         normal. Far from the modes, where they may not be, a guard decides exactly.
@@ -174,17 +151,7 @@ class Order(NamedTuple):
 
 
 def posterior(visited: NDArray[np.int64], log_weights: Floats, setting: Setting) -> list[Order]:
-    """Estimate log p(q | r) from the visits of chains with fixed weights.
-
-    Parameters
-    ----------
-    visited : ndarray of shape (chains, draws)
-        Number of the model at each step.
-    log_weights : ndarray of shape (K,)
-        The weights of the chains.
-    setting : Setting
-        The models.
-    """
+    """Estimate log p(q | r) from chains with fixed weights: `visited[c, t]` is the number of a model."""
     count = len(setting.fits)
     shares = _batch_shares(visited, count)
     share, error = shares.mean(axis=0), shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
@@ -198,7 +165,6 @@ def posterior(visited: NDArray[np.int64], log_weights: Floats, setting: Setting)
 
 
 def _batch_shares(visited: NDArray[np.int64], count: int) -> Floats:
-    """Give the share of each model's visits in each batch."""
     length = visited.shape[1] // BATCHES
     if length == 0:
         raise InvalidArgument(f"chains of {visited.shape[1]} draws are too short; make {BATCHES} or more")
@@ -229,13 +195,6 @@ def bic_by_package(returns: Returns, orders: Sequence[int]) -> list[float] | Non
 
     The package knows no segments: the returns are taken as one series. All orders are fitted to the same
     rows, with innovations of Student's t and no mean.
-
-    Parameters
-    ----------
-    returns : Returns
-        Standardised returns.
-    orders : sequence of int
-        Orders.
     """
     if find_spec("arch") is None:
         return None

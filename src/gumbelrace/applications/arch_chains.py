@@ -1,4 +1,4 @@
-"""Chains over the orders of ARCH models, what they say and what they took."""
+"""Chains over the orders of an ARCH model, what they say and what they took: `gumbelrace arch`."""
 
 import math
 import time
@@ -22,6 +22,7 @@ from gumbelrace.applications.arch import (
     fit_orders,
     posterior,
 )
+from gumbelrace.applications.store import write_tables
 from gumbelrace.atomic import unfinished
 from gumbelrace.chain.export import package
 from gumbelrace.chain.run import run
@@ -31,7 +32,6 @@ from gumbelrace.kernels.carlin_chib import CarlinChib, ModelChoice
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.race import Race
 from gumbelrace.models.arch.data import Returns
-from gumbelrace.tables.writing import write_rows
 from gumbelrace.verdict import Audit
 
 Floats = NDArray[np.float64]
@@ -45,46 +45,21 @@ STREAMS = {"adapt": 0, RACED: 1, EXACT: 2, "audit": 3, "evidence": 4, "adapt exa
 # Shows that something is being done for as long as the context lasts.
 Waiting = Callable[[str], AbstractContextManager[Any]]
 TRACE = "trace.nc"
-CONTENTS = {
-    "orders": "log p(q | r) of each order, with its error",
-    "parameters": "parameters of the most probable order",
-    "tracks": "estimates of log p(q | r) over time",
-    "correlations": "autocorrelation of the order",
-}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How long chains are.
+    """How long chains are."""
 
-    Attributes
-    ----------
-    steps : int
-        Steps of each chain.
-    chains : int
-        Number of chains.
-    delta : float
-        How likely the error of a decision may be.
-    first : int
-        Rows at the first look of a race.
-    seed : int
-        Seed of everything.
-    adapt : int
-        Steps in which the weights of the orders adapt.
-    audited : int
-        Steps whose decisions are made again exactly.
-    """
-
-    steps: int = 20_000
+    steps: int = 20_000  # of each chain
     chains: int = 5
-    delta: float = 0.05
-    first: int = 8
-    seed: int = 0
-    adapt: int = 2000
-    audited: int = 1500
+    delta: float = 0.05  # how likely the error of a decision may be
+    first: int = 8  # rows at the first look of a race
+    seed: int = 0  # seed of everything
+    adapt: int = 2000  # steps in which the weights of the orders adapt
+    audited: int = 1500  # steps whose decisions are made again exactly
 
     def rng(self, use: str) -> np.random.Generator:
-        """Give the source of randomness for a use."""
         return np.random.default_rng([self.seed, STREAMS[use]])
 
 
@@ -117,33 +92,21 @@ class Cost(NamedTuple):
 
     @property
     def effective_a_read(self) -> float:
-        """Effective draws for each likelihood evaluated."""
         return self.effective / (self.steps * self.evaluations)
 
     @property
     def effective_a_second(self) -> float:
-        """Effective draws in each second."""
         return self.effective / (self.steps * self.seconds)
 
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """Chains of one sampler, and what they say.
-
-    Attributes
-    ----------
-    trace : Trace
-        The chains.
-    orders : list of Order
-        What all chains say together; `by_chain` has what each says.
-    cost : Cost
-        What they took.
-    """
+    """Chains of one sampler, and what they say."""
 
     name: str
     trace: Trace[ModelChoice]
-    orders: list[Order]
-    by_chain: list[list[Order]]
+    orders: list[Order]  # what all chains say together
+    by_chain: list[list[Order]]  # what each says
     cost: Cost
 
 
@@ -157,14 +120,12 @@ class Runs:
     progress: bool = True
 
     def adapted(self, kernel: CarlinChib, name: str = "adapt", chains: int = 1) -> Trace[ModelChoice]:
-        """Let the weights of the orders adapt."""
         rng = self.plan.rng(name)
         start = self.setting.start(kernel, rng)
         place = self.folder / name.replace(" ", "-")
         return self._run(kernel, start, (self.plan.adapt, chains), rng, place)
 
     def sampled(self, name: str, kernel: CarlinChib, start: ModelChoice, steps: int) -> Sampled:
-        """Run the chains of a sampler."""
         size, rng = (steps, self.plan.chains), self.plan.rng(name)
         trace = self._run(kernel, start, size, rng, self.folder / name)
         visited, weights = np.asarray(trace["model"]), start.log_weights
@@ -188,7 +149,6 @@ class Runs:
 
 
 def cost(name: str, trace: Trace[ModelChoice], setting: Setting) -> Cost:
-    """Sum up what chains took."""
     steps, needed = trace.chains * trace.draws, setting.exact_reads
     evaluations = float(np.sum(trace.info.evaluations)) / steps
     seconds = seconds_a_step(trace.kernel, trace.last[0], TIMED_EXACT if is_exact(trace) else TIMED)
@@ -212,7 +172,6 @@ def seconds_a_step(kernel: Kernel[ModelChoice], state: ModelChoice, steps: int) 
 
 
 def is_exact(trace: Trace[ModelChoice]) -> bool:
-    """Say whether a chain's decisions are exact."""
     return isinstance(getattr(trace.kernel, "method", None), Exact)
 
 
@@ -285,33 +244,15 @@ class Parameter(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ArchResult:
-    """What is known of the orders.
-
-    Attributes
-    ----------
-    fitted : Fitted
-        The models.
-    plan : Plan
-        How long the chains were.
-    start : ModelChoice
-        Where they started, with the adapted weights.
-    raced : Sampled
-        The chains, and what they say.
-    audit : Audit
-        Decisions of theirs that were made again exactly.
-    importance : Estimates
-        The same by importance sampling.
-    bic : list of float, optional
-        That of each order by the package `arch`.
-    """
+    """What is known of the orders."""
 
     fitted: Fitted
     plan: Plan
-    start: ModelChoice
+    start: ModelChoice  # where they started, with the adapted weights
     raced: Sampled
-    audit: Audit
-    importance: Estimates
-    bic: list[float] | None = None
+    audit: Audit  # decisions of theirs that were made again exactly
+    importance: Estimates  # of log p(q | r), by importance sampling
+    bic: list[float] | None = None  # of each order, by the package `arch`
 
     @property
     def best(self) -> int:
@@ -320,12 +261,10 @@ class ArchResult:
 
     @property
     def samplers(self) -> tuple[Sampled, ...]:
-        """Chains of each sampler."""
         return (self.raced,)
 
     @property
     def orders(self) -> list[Any]:
-        """What is known of each order."""
         found = []
         for k, (order, visits, log_p, error, laplace) in enumerate(self.raced.orders):
             importance, spread = (float(values[k]) for values in self.importance)
@@ -335,12 +274,10 @@ class ArchResult:
 
     @property
     def tracks(self) -> list[Track]:
-        """Estimates over time."""
         return [track for sampler in self.samplers for track in tracks(sampler, self.fitted)]
 
     @property
     def correlations(self) -> list[Correlation]:
-        """Autocorrelations of the order."""
         return [one for sampler in self.samplers for one in correlations(sampler, self.fitted)]
 
     @property
@@ -357,14 +294,13 @@ class ArchResult:
     def apart(self) -> float:
         """Largest difference from importance sampling, in standard errors, of the orders visited."""
         seen = [one for one in self.orders if one.visits]
-        apart = [
-            abs(x.log_probability - x.importance) / math.hypot(x.error, x.importance_error) for x in seen
-        ]
-        return float(max(apart))
+        return max(
+            math.fabs(x.log_probability - x.importance) / math.hypot(x.error, x.importance_error)
+            for x in seen
+        )
 
 
 def summary(name: str, values: Floats) -> Parameter:
-    """Describe draws of a parameter."""
     low, high = np.quantile(values, [0.025, 0.975])
     return Parameter(name, float(values.mean()), float(values.std()), float(low), float(high))
 
@@ -380,20 +316,8 @@ def choose_order(
 ) -> ArchResult:
     """Fit all orders and run chains over them.
 
-    What was stopped goes on where it was: its chains have checkpoints in `folder`.
-
-    Parameters
-    ----------
-    returns : Returns
-        Standardised returns.
-    orders : sequence of int
-        Orders to choose from.
-    plan : Plan
-        How long.
-    folder : Path
-        Where checkpoints lie.
-    waiting : callable
-        Shows what is being done where a chain does not show how far it is.
+    What was stopped goes on where it was: its chains have checkpoints in `folder`. `waiting` shows what is
+    being done where a chain does not show how far it is.
     """
     with waiting("fitting all orders"):
         fitted = fit_orders(returns, orders, rng=np.random.default_rng(plan.seed))
@@ -403,12 +327,10 @@ def choose_order(
 
 
 def checkpoints(folder: Path, plan: Plan) -> Path:
-    """Say where the chains of a plan have their checkpoints."""
     return folder / f".arch-{plan.steps}-{plan.chains}-{plan.seed}"
 
 
 def run_chains(fitted: Fitted, plan: Plan, folder: Path, progress: bool = True) -> ArchResult:
-    """Adapt the weights, run chains with them, and make some of their decisions again."""
     race, runs = Race(delta=plan.delta, first=plan.first), Runs(fitted, plan, folder, progress)
     start = runs.adapted(fitted.kernel(race, adapt_for=plan.adapt)).last[0]._replace(iteration=0)
     raced = runs.sampled(RACED, fitted.kernel(race), start, plan.steps)
@@ -419,15 +341,13 @@ def run_chains(fitted: Fitted, plan: Plan, folder: Path, progress: bool = True) 
 
 def write_result(folder: Path, result: ArchResult) -> dict[str, str]:
     """Write what a page shows, and the chains; return the files and what is in them."""
-    tables: dict[str, Sequence[Any]] = {
-        "orders": result.orders,
-        "parameters": result.parameters,
-        "tracks": result.tracks,
-        "correlations": result.correlations,
+    tables: dict[str, tuple[str, Sequence[Any]]] = {
+        "orders": ("log p(q | r) of each order, with its error", result.orders),
+        "parameters": ("parameters of the most probable order", result.parameters),
+        "tracks": ("estimates of log p(q | r) over time", result.tracks),
+        "correlations": ("autocorrelation of the order", result.correlations),
     }
-    files = {
-        name: CONTENTS[table] for table, rows in tables.items() for name in write_rows(folder, table, rows)
-    }
+    files = write_tables(folder, tables)
     with unfinished(folder / TRACE) as path:
         result.raced.trace.to_arviz().to_netcdf(path)
     return {**files, TRACE: "the raced chains, for ArviZ"}

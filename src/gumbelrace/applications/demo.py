@@ -91,7 +91,6 @@ def problem(size: int, arms: int) -> Population:
 
 
 def rows(population: Population, draws: int) -> Iterator[Row]:
-    """Try one method after the other."""
     scan = CONTENDERS[0][1]
     for name, method, share in CONTENDERS:
         count = max(1, round(share * draws))

@@ -7,8 +7,16 @@ import numpy as np
 import typer
 from typer.core import TyperGroup
 
-from gumbelrace.applications.coreference import Task, resolve, simulated_mentions, write_resolved
-from gumbelrace.applications.coreference_search import SAMPLERS, Search, fitted, picked
+from gumbelrace.applications.coreference import (
+    SAMPLERS,
+    Search,
+    Task,
+    fitted,
+    picked,
+    resolve,
+    simulated_mentions,
+    write_resolved,
+)
 from gumbelrace.cli.options import Complete, Delta, Fields, Folder, Jobs, Seed, fields, processors
 from gumbelrace.cli.progress import counting, waiting
 from gumbelrace.cli.text import paragraphs

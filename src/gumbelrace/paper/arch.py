@@ -62,7 +62,6 @@ def reproduced_page(
 
 
 def paper_facts(plan: Plan) -> dict[str, str]:
-    """Say how the paper's setting was run."""
     lengths = f"{plan.chains} chains of {plan.adapt:,} steps that adapt, {plan.steps:,} that do not"
     return {"The paper's setting": lengths}
 
@@ -102,7 +101,6 @@ def share_wrong(name: str, found: Checked) -> str:
 
 
 def claims(study: PaperStudy) -> Iterator[Claim]:
-    """Hold the paper's statements against the study."""
     alone, between = study.reductions
     yield Claim(
         "Control variates reduce the reward variance by 2 to 3 orders of magnitude.",
@@ -152,7 +150,6 @@ def is_unbiased(study: PaperStudy) -> Claim:
 
 
 def converges_faster(study: PaperStudy) -> Claim:
-    """Compare the likelihoods that both samplers need."""
     raced, exact = (reads_to_converge(name, study) for name in (RACED, EXACT))
     statement = "The subsampled chain converges about three times faster."
     if not np.isfinite(raced):
@@ -167,7 +164,6 @@ def converges_faster(study: PaperStudy) -> Claim:
 
 
 def all_orders_are_visited(study: PaperStudy) -> Claim:
-    """Say which orders the adapted weights have made the chain visit."""
     orders, reached = study.setting.orders, study.reached
     missed = [str(order) for k, order in enumerate(orders) if k not in reached]
     return Claim(
@@ -198,5 +194,4 @@ def reads_to_converge(name: str, study: PaperStudy) -> float:
 
 
 def normalised(log_p: Floats) -> Floats:
-    """Normalise logarithms of probabilities along the last axis."""
     return log_p - np.logaddexp.reduce(log_p, axis=-1, keepdims=True)

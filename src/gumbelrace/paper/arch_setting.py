@@ -77,30 +77,14 @@ class Moments(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Binned:
-    """The paper's control variate for every set of points. See `binned`.
-
-    Attributes
-    ----------
-    data : Lagged
-        Rows.
-    cells : ndarray of shape (N, K)
-        Bin of each row for each model.
-    deviations : ndarray of shape (N, K)
-        r less that of the reference.
-    moments : tuple of K Moments
-        What the sums need.
-    model_of : ndarray of shape (lags + 1,)
-        Number of the model of each order.
-    always : Always or None
-        Rows that are always read.
-    """
+    """The paper's control variate for every set of points. See `binned`."""
 
     data: Lagged
-    cells: Indices
-    deviations: Floats
-    moments: tuple[Moments, ...]
-    model_of: Indices
-    always: Always | None
+    cells: Indices  # (N, K): bin of each row for each model
+    deviations: Floats  # (N, K): r less that of the reference
+    moments: tuple[Moments, ...]  # what the sums need
+    model_of: Indices  # number of the model of each order
+    always: Always | None  # rows that are always read
 
     def at(self, points: Floats) -> ControlVariate:
         """Give the control variate whose arm i is points[i]."""
@@ -184,19 +168,11 @@ def _expanded(moments: Moments, point: Floats) -> tuple[Floats, float]:
 
 @dataclass(frozen=True, eq=False)
 class PaperSetting(Setting):
-    """The paper's setting.
-
-    Attributes
-    ----------
-    control : Binned
-        The paper's control variates.
-    log_steps, exact_log_steps : ndarray of shape (K,)
-        Logarithm of the step size of each order, with minibatches and with gradients of all rows.
-    """
+    """The paper's setting."""
 
     control: Binned
-    log_steps: Floats
-    exact_log_steps: Floats
+    log_steps: Floats  # logarithm of the step size of each order, with minibatches
+    exact_log_steps: Floats  # with gradients of all rows
 
     @property
     def exact_reads(self) -> int:
@@ -228,7 +204,6 @@ class PaperSetting(Setting):
 
 
 def candidate(fit: Laplace, log_step: float, kernel: Langevin) -> Candidate:
-    """Make a model of the choice."""
     state = functools.partial(LangevinState, log_step=log_step)
     return Candidate(kernel, NormalPseudoprior(fit.mean, fit.covariance), fit.model.log_prior, state)
 

@@ -139,29 +139,16 @@ def audits(trace: Trace[ModelChoice], steps: int, rng: np.random.Generator) -> A
 
 @dataclass(frozen=True, eq=False)
 class PaperStudy:
-    """What the paper's setting gave.
-
-    Attributes
-    ----------
-    adapting : dict
-        Chains of each sampler whose weights adapt.
-    raced, exact : Sampled
-        Chains with fixed weights.
-    audits : Audits
-        Decisions of the raced chains that were made again.
-    reference : Estimates
-        log p(q | r) by importance sampling.
-    reductions : (float, float)
-        How many times smaller the control variates make the variance of rewards, and of the differences
-        of rewards between two parameters of an order.
-    """
+    """What the paper's setting gave."""
 
     setting: PaperSetting
-    adapting: dict[str, Trace[ModelChoice]]
-    raced: Sampled
+    adapting: dict[str, Trace[ModelChoice]]  # chains of each sampler whose weights adapt
+    raced: Sampled  # with fixed weights
     exact: Sampled
-    audits: Audits
-    reference: Estimates
+    audits: Audits  # decisions of the raced chains that were made again
+    reference: Estimates  # log p(q | r) by importance sampling
+    # How many times smaller the control variates make the variance of rewards, and of their differences
+    # between two parameters of an order.
     reductions: tuple[float, float]
 
     @property

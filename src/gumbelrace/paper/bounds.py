@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.applications.demo import normalised
+from gumbelrace.core.jit import kernel
 from gumbelrace.methods.base import Method
 from gumbelrace.methods.betting import Betting
 from gumbelrace.methods.bounds import Serfling
 from gumbelrace.methods.gaussian_walk import b_normal
-from gumbelrace.methods.lil import heuristic, radius
+from gumbelrace.methods.lil import Lil, heuristic, radius
 from gumbelrace.paper.synthetic_study import METHODS, PAPER_NORMAL, BoundPoint, Broken, Level, PaperTable
 from gumbelrace.population.table import table
 
@@ -63,9 +64,9 @@ def bound_curves(rewards: Floats, delta: float = DELTA) -> list[BoundPoint]:
     """
     size, arms = rewards.shape
     width = float(np.max(rewards.max(axis=0) - rewards.min(axis=0)))
-    rows, lil = np.unique(np.geomspace(2, size - 1, 120).astype(np.int64)), heuristic(delta, arms)
+    rows = np.unique(np.geomspace(2, size - 1, 120).astype(np.int64))
     return [
-        *points("lil'UCB", rows, np.array([radius.py_func(lil, width / 2.0, taken) for taken in rows])),
+        *points("lil'UCB", rows, radii(heuristic(delta, arms), width / 2.0, rows)),
         *points("Racing-EBS", rows, serfling(rows, size, delta, width)),
         *points("Racing-Normal", *normal(rows, size, delta)),
         *points("Betting", *resolved(Betting(delta), rewards[:, 0])),
@@ -73,10 +74,17 @@ def bound_curves(rewards: Floats, delta: float = DELTA) -> list[BoundPoint]:
 
 
 def points(method: str, rows: Indices, widths: Floats) -> Iterator[BoundPoint]:
-    """Give the finite points of a curve."""
     for taken, width in zip(rows, widths, strict=True):
         if np.isfinite(width):
             yield BoundPoint(method, int(taken), float(width))
+
+
+@kernel
+def radii(lil: Lil, scale: float, rows: Indices) -> Floats:
+    result = np.empty(len(rows))
+    for i in range(len(rows)):
+        result[i] = radius(lil, scale, rows[i])
+    return result
 
 
 def serfling(rows: Indices, size: int, delta: float, width: float) -> Floats:

@@ -28,7 +28,6 @@ def claims_table(claims: Sequence[Claim]) -> Table:
 
 
 def claims_sentence(claims: Sequence[Claim]) -> str:
-    """Count the verdicts."""
     held = sum(claim.held is True for claim in claims)
     differs = sum(claim.held is False for claim in claims)
     text = f"Of {len(claims)} statements, {held} held and {differs} did not"

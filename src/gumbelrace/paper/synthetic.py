@@ -176,13 +176,11 @@ def key_records(records: Sequence[Record]) -> list[Record]:
 
 
 def middle(deltas: Sequence[float]) -> float:
-    """Give the middle one of all δ."""
     grid = sorted(set(deltas))
     return grid[len(grid) // 2] if grid else 0.0
 
 
 def key_table(records: Sequence[Record]) -> Table:
-    """Give a row for the exact scan and one for each method."""
     scan = median(one.scan_seconds for one in records)
     exact = ["exact scan", "100%", "none", "0", "", microseconds(scan), times(1.0)]
     problem, delta = records[0].problem, records[0].delta

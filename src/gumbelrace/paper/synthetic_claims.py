@@ -28,7 +28,6 @@ class Finding(NamedTuple):
 
 
 def claims(records: Sequence[Record], broken: Sequence[Broken], seed: int) -> list[Claim]:
-    """Check every statement."""
     lognormal = rewards(Problem(10, "lognormal", 1.0), seed)
     findings = {
         "The error of Racing-Normal never exceeds δ, at a significance of 0.05.": (

@@ -112,7 +112,6 @@ def series(records: Iterable[Record]) -> list[tuple[str, str, list[Record]]]:
 
 
 def error_panel(records: Sequence[Record], scale: float) -> Panel:
-    """Draw errors against δ on logarithmic axes."""
     here = [one for one in records if one.scale == scale]
 
     def draw(figure: Any) -> None:
@@ -149,7 +148,6 @@ def draw_errors(axes: Any, track: Sequence[Record], method: str, shape: str, shi
 
 
 def draw_line(axes: Any, at: Sequence[float], values: Sequence[float], method: str, shape: str) -> None:
-    """Draw a line in the method's colour with the shape's markers."""
     look = look_of(method)
     axes.plot(
         at,
@@ -270,7 +268,6 @@ def level_figure(levels: Sequence[Level]) -> Panels:
 
 
 def by_fraction(levels: Sequence[Level]) -> dict[float, list[Level]]:
-    """Give the levels of each first look, by δ."""
     fractions = sorted({level.first_fraction for level in levels})
     return {f: sorted(level for level in levels if level.first_fraction == f) for f in fractions}
 
@@ -364,7 +361,6 @@ def largest(broken: Sequence[Broken]) -> str:
 
 
 def broken_table(broken: Sequence[Broken], delta: float) -> Table:
-    """Give what was found at one δ."""
     rows = [
         [
             one.case,

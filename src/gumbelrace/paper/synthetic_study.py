@@ -219,24 +219,12 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """What is run.
+    """What is run."""
 
-    Attributes
-    ----------
-    draws : int
-        Draws a point.
-    seed : int
-        Seed of the rewards and of all draws.
-    size : int
-        Number of rewards of each arm, N.
-    arms : tuple of int
-        Numbers of arms, D.
-    """
-
-    draws: int
-    seed: int = 0
-    size: int = SIZE
-    arms: tuple[int, ...] = ARMS
+    draws: int  # a point
+    seed: int = 0  # of the rewards and of all draws
+    size: int = SIZE  # rewards of each arm, N
+    arms: tuple[int, ...] = ARMS  # numbers of arms, D
 
     @property
     def identity(self) -> dict[str, int]:
@@ -272,18 +260,9 @@ def run(
     jobs: int,
     finished: Callable[[Point], None] = lambda point: None,
 ) -> list[Record]:
-    """Run what the store does not hold yet; return the records of all points, in their order.
+    """Run what the store does not hold yet, in threads; return the records of all points, in their order.
 
-    Parameters
-    ----------
-    settings : Settings
-        What to run.
-    store : Store
-        Holds finished points.
-    jobs : int
-        Threads.
-    finished : callable
-        Called with each point that is done, or was before.
+    `finished` is called with each point that is done, or was before.
     """
     problems = Problems(settings.seed, settings.size, kept=jobs)
     points = {point.key: point for point in settings.points}
@@ -293,7 +272,6 @@ def run(
 
 
 def measured(point: Point, problems: Problems, settings: Settings, stop: threading.Event) -> Record:
-    """Make the draws of a point and compare them with exact ones."""
     prepared, method = problems(point.problem), METHODS[point.method](point.delta)
     rng = np.random.default_rng([settings.seed, zlib.crc32(point.key.encode())])
     # The same Gumbel variables at every point with so many arms: what differs is the method's doing.

@@ -233,27 +233,13 @@ def _run_lengths(labels: NDArray[Any]) -> Indices:
 
 @dataclass(frozen=True, eq=False)
 class Lagged:
-    """Rows of an ARCH model of order `lags` or less. See `lagged`.
+    """Rows of an ARCH model of order `lags` or less. See `lagged`."""
 
-    Attributes
-    ----------
-    squares : ndarray of shape (n,)
-        Squared returns, the last one first.
-    where : ndarray of shape (N,)
-        The square of row n is squares[where[n]], its lags are squares[where[n] + 1], ...
-    returns : ndarray of shape (N,)
-        The returns of the rows.
-    lags : int
-        Number of lags that each row has.
-    short : int
-        Number of segments that are too short to have a row.
-    """
-
-    squares: Floats
-    where: Indices
-    returns: Floats
-    lags: int
-    short: int
+    squares: Floats  # squared returns, the last one first
+    where: Indices  # the square of row n is squares[where[n]], its lags follow
+    returns: Floats  # the returns of the rows
+    lags: int  # of each row
+    short: int  # number of segments that are too short to have a row
 
     @property
     def size(self) -> int:

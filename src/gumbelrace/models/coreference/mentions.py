@@ -26,26 +26,16 @@ LEAST_WEIGHT = 0.3
 
 
 class TokenSets(NamedTuple):
-    """A set of tokens for each row, as in a compressed sparse matrix.
+    """A set of tokens for each row, as in a compressed sparse matrix."""
 
-    Attributes
-    ----------
-    starts : ndarray of shape (rows + 1,)
-        Row r has ``tokens[starts[r]:starts[r + 1]]``.
-    tokens : ndarray
-        Numbers of the tokens, sorted within a row.
-    weights : ndarray
-        Weight of each token: its inverse document frequency, log(rows / rows with it) / log(rows): 1 for
-        a token of one row and 0 for one of all rows, in small files and large ones.
-    """
-
-    starts: Indices
-    tokens: Integers
+    starts: Indices  # row r has tokens[starts[r]:starts[r + 1]]
+    tokens: Integers  # numbers of the tokens, sorted within a row
+    # Weight of each token: its inverse document frequency, log(rows / rows with it) / log(rows): 1 for a
+    # token of one row and 0 for one of all rows, in small files and large ones.
     weights: Floats
 
     @property
     def rows(self) -> Indices:
-        """Row of each of `tokens`."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
     def lengths(self) -> Floats:
@@ -253,39 +243,19 @@ def _weighed(rows: Indices, tokens: Indices, size: int, least: float) -> TokenSe
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Mentions among which persons are told apart.
+    """Mentions among which persons are told apart."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n,)
-        Rows of the mentions in the file.
-    label : ndarray of shape (n,)
-        True persons, -1 where unknown.
-    name, codes : ndarray
-        Which distinct name each mention has, and the class of each pair of those. See `names.agreement`.
-    starts, tokens : ndarray
-        Tokens that at least two mentions share, of all fields: those of mention i are
-        ``tokens[starts[i]:starts[i + 1]]``, sorted.
-    squares : ndarray
-        Squared weight of each token.
-    ends : ndarray of shape (fields,)
-        Tokens of field k are those below ``ends[k]`` that are no earlier field's.
-    inverse : ndarray of shape (n, fields)
-        One over the length of a mention's vector of weights in a field; 0 if it has no tokens there.
-    year, country, rarity : ndarray of shape (n,)
-        As in `Mentions`.
-    """
-
-    rows: Indices
-    label: Indices
-    name: Integers
-    codes: Codes
+    rows: Indices  # rows of the mentions in the file
+    label: Indices  # true persons, -1 where unknown
+    name: Integers  # which distinct name each mention has
+    codes: Codes  # the class of each pair of these; see `names.agreement`
+    # Tokens that two or more mentions share, of all fields: mention i has tokens[starts[i]:starts[i + 1]].
     starts: Integers
     tokens: Integers
-    squares: NDArray[np.float32]
-    ends: Integers
-    inverse: NDArray[np.float32]
-    year: NDArray[np.float32]
+    squares: NDArray[np.float32]  # squared weight of each token
+    ends: Integers  # tokens of field k are those below ends[k] that are no earlier field's
+    inverse: NDArray[np.float32]  # (n, fields): 1 / length of the vector of weights, 0 without tokens
+    year: NDArray[np.float32]  # as in `Mentions`
     country: Integers
     rarity: NDArray[np.float32]
 

@@ -77,7 +77,6 @@ def simulate(n: int, rng: np.random.Generator) -> dict[str, list[str]]:
 
 
 def _persons(n: int, rng: np.random.Generator) -> Indices:
-    """Draw the person of each mention."""
     sizes = np.minimum(rng.pareto(TAIL, n) + 1.0, max(LARGEST_SHARE * n, 1.0)).astype(np.int64)
     people = np.repeat(np.arange(n), sizes)[:n]
     return rng.permutation(people)
