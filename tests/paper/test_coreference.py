@@ -11,7 +11,13 @@ from gumbelrace.models.coreference import (
     bcubed,
     in_training,
 )
-from gumbelrace.paper.coreference import baselines, claims, evaluations_to_converge, held_out
+from gumbelrace.paper.coreference import (
+    baselines,
+    claims,
+    converges_faster,
+    evaluations_to_converge,
+    held_out,
+)
 
 
 @pytest.fixture
@@ -53,3 +59,7 @@ def test_claims_of_the_paper(task, tmp_path):
         min(p.exact for p in run if p.f1 >= run[-1].f1)
     )
     assert evaluations_to_converge(run, "exact", 2.0) == np.inf
+    poor = [p._replace(f1=0.5 * p.f1) if p.sampler == "paper" else p for p in found.points]
+    never = converges_faster(replace(found, points=poor))
+    assert never.held is False
+    assert "does not come to 98% of the exact F1" in never.ours
