@@ -93,7 +93,7 @@ def converges_faster(resolved: Resolved) -> Claim:
         ours = (
             f"It does not come to {CONVERGED:.0%} of the exact F1, {final:.3f}: it ends at {reached:.3f}."
         )
-        return Claim(statement, ours, False)
+        return Claim(statement, f"{ours}.", False)
     ratio = counts[EXACT] / counts[PAPER]
     return Claim(
         statement,

@@ -102,7 +102,7 @@ def facts(settings: Settings, records: Sequence[Record]) -> dict[str, str]:
         "Draws a point": f"{settings.draws:,}",
         "Points": f"{len(records):,}",
         "Draws in all": f"{sum(r.draws for r in records):,}",
-        "Processor time": f"{sum(r.seconds * r.draws for r in records) / 60:.0f} minutes",
+        "Processor time": f"{sum(r.seconds * r.draws for r in records) / 60:.1f} min",
         "Seed": str(settings.seed),
         "gumbelrace": version("gumbelrace"),
         "Date": date.today().isoformat(),
