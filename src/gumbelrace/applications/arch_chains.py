@@ -122,8 +122,8 @@ class Runs:
     def adapted(self, kernel: CarlinChib, name: str = "adapt", chains: int = 1) -> Trace[ModelChoice]:
         rng = self.plan.rng(name)
         start = self.setting.start(kernel, rng)
-        place = self.folder / name.replace(" ", "-")
-        return self._run(kernel, start, (self.plan.adapt, chains), rng, place)
+        checkpoint = self.folder / name.replace(" ", "-")
+        return self._run(kernel, start, (self.plan.adapt, chains), rng, checkpoint)
 
     def sampled(self, name: str, kernel: CarlinChib, start: ModelChoice, steps: int) -> Sampled:
         size, rng = (steps, self.plan.chains), self.plan.rng(name)
@@ -139,10 +139,10 @@ class Runs:
         start: ModelChoice,
         size: tuple[int, int],
         rng: np.random.Generator,
-        place: Path,
+        checkpoint: Path,
     ) -> Trace[ModelChoice]:
         """Run (steps, chains); what comes after an interrupted trace must not be made of half of it."""
-        trace = run(kernel, start, size[0], rng, size[1], progress=self.progress, checkpoint=place)
+        trace = run(kernel, start, size[0], rng, size[1], progress=self.progress, checkpoint=checkpoint)
         if trace.interrupted:
             raise KeyboardInterrupt
         return trace

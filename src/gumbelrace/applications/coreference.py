@@ -308,9 +308,9 @@ def summed_up(task: Task, store: Store) -> Resolved:
 
 
 def run_points(task: Task, sampler: str, run: int, blocks: Sequence[Searched]) -> Iterator[Point]:
-    made, exact = (np.sum([found[k] for found in blocks], axis=0) for k in (1, 2))
+    evaluations, exact = (np.sum([found[k] for found in blocks], axis=0) for k in (1, 2))
     seconds = np.cumsum(np.sum([found.seconds for found in blocks], axis=0))
-    so_far, exact_so_far = np.cumsum(made), np.cumsum(exact)
+    so_far, exact_so_far = np.cumsum(evaluations), np.cumsum(exact)
     so_far[-1] += sum(found.weighing for found in blocks)
     for sweep in range(task.search.sweeps):
         clusters = together(task, [found.labels[sweep] for found in blocks])
@@ -321,7 +321,7 @@ def run_points(task: Task, sampler: str, run: int, blocks: Sequence[Searched]) -
             sweep + 1,
             int(so_far[sweep]),
             int(exact_so_far[sweep]),
-            float(made[sweep] / max(exact[sweep], 1)),
+            float(evaluations[sweep] / max(exact[sweep], 1)),
             float(seconds[sweep]),
             int(clusters.max()) + 1,
             *(score or (None, None, None)),
@@ -332,9 +332,9 @@ def together(task: Task, labels: Sequence[Sequence[int]]) -> Indices:
     """Give each mention of the file a number for its cluster, from 0 on; -1 if it was not searched."""
     clusters, used = np.full(len(task.mentions), -1), 0
     for rows, of_block in zip(task.rows, labels, strict=True):
-        own = np.unique(np.asarray(of_block), return_inverse=True)[1]
-        clusters[rows] = used + own
-        used += int(own.max()) + 1
+        numbers = np.unique(np.asarray(of_block), return_inverse=True)[1]
+        clusters[rows] = used + numbers
+        used += int(numbers.max()) + 1
     return clusters
 
 
@@ -358,8 +358,8 @@ def audited(task: Task, store: Store, sampler: str) -> Checked:
         kernel = search.kernel(task.factor.pairs(block_of(task.mentions, task.rows[b])), SAMPLERS[sampler])
         for sweep in {0, task.search.sweeps - 1}:
             state = Labels(np.array(found.labels[sweep], np.int32), sweep)
-            wrong, made, *_ = kernel.audit(rng, state)
-            errors, choices = errors + wrong, choices + made
+            wrong, checked, *_ = kernel.audit(rng, state)
+            errors, choices = errors + wrong, choices + checked
     return Checked(sampler, errors, choices)
 
 

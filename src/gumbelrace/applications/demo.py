@@ -211,7 +211,7 @@ def looks(asked: Sequence[Asked], at: Indices, outcome: Outcome) -> Iterator[Loo
 
 def judged(look: Look, rewards: Floats, offset: Floats, per_deviation: float) -> Iterator[Standing]:
     """Compare each arm with the leader: sums over all rows, estimated from those read."""
-    size, taken = len(rewards), len(look.rows)
+    size, rows = len(rewards), len(look.rows)
     seen = rewards[np.ix_(look.rows, look.arms)]
     sums = size * seen.mean(axis=0) + offset[look.arms]
     leader = int(np.argmax(sums))
@@ -219,7 +219,7 @@ def judged(look: Look, rewards: Floats, offset: Floats, per_deviation: float) ->
     for arm, gap, margin in zip(look.arms, sums - sums[leader], margins, strict=True):
         alive = bool(np.isin(arm, look.after))
         interval = (float(gap), float(gap - margin), float(gap + margin))
-        yield Standing(look.number, taken, int(arm), *interval, alive)
+        yield Standing(look.number, rows, int(arm), *interval, alive)
 
 
 def normalised(

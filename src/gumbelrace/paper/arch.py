@@ -42,7 +42,7 @@ FASTER, EFFECTIVE, GIBBS_ERRORS, MOVE_ERRORS, REDUCTION = 3.0, 2.0, 4e-4, 2e-3, 
 
 def reproduced_page(
     studies: tuple[PaperStudy, TwinResult],
-    stated: Sequence[Claim],
+    found: Sequence[Claim],
     returns: Sequence[float],
     facts: Mapping[str, str],
     files: Mapping[str, str],
@@ -52,7 +52,7 @@ def reproduced_page(
     sections = [
         Section(
             "Ours beside the paper's",
-            [Text(SETTING), Text(claims_sentence(stated)), claims_table(stated)],
+            [Text(SETTING), Text(claims_sentence(found)), claims_table(found)],
         ),
         Section("The paper's setting", [*paper_blocks(paper, returns)]),
         *arch_sections(ours, returns, beside_exact(ours)),

@@ -90,8 +90,8 @@ class Binned:
         """Give the control variate whose arm i is points[i]."""
         found = [_expanded(self.moments[self.model_of[int(point[ORDER])]], point) for point in points]
         terms = np.zeros((len(points), self.cells.max() + 1, 7))
-        for own, (of_bins, _) in zip(terms, found, strict=True):
-            own[: len(of_bins)] = of_bins
+        for terms_of_arm, (of_bins, _) in zip(terms, found, strict=True):
+            terms_of_arm[: len(of_bins)] = of_bins
         numbered = np.column_stack([points, self.model_of[points[:, ORDER].astype(np.int64)]])
         data = (numbered, *self.data.parts, self.cells, self.deviations, terms)
         sums = np.array([total for _, total in found])

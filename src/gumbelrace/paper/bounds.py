@@ -74,9 +74,9 @@ def bound_curves(rewards: Floats, delta: float = DELTA) -> list[BoundPoint]:
 
 
 def points(method: str, rows: Indices, widths: Floats) -> Iterator[BoundPoint]:
-    for taken, width in zip(rows, widths, strict=True):
+    for count, width in zip(rows, widths, strict=True):
         if np.isfinite(width):
-            yield BoundPoint(method, int(taken), float(width))
+            yield BoundPoint(method, int(count), float(width))
 
 
 @kernel

@@ -82,14 +82,14 @@ KEY_COLUMNS = [
 
 def study_record(settings: Settings, records: Sequence[Record]) -> SyntheticStudy:
     """Add to the records of a study what is computed from them, and what needs none."""
-    hurt = list(broken(settings.draws, settings.seed))
+    failures = list(broken(settings.draws, settings.seed))
     return SyntheticStudy(
         facts(settings, records),
         notes(settings),
         probabilities(10).tolist(),
         records,
-        claims(records, hurt, settings.seed),
-        hurt,
+        claims(records, failures, settings.seed),
+        failures,
         bound_curves(unit_rewards()),
         compared_levels(),
         example_race(),

@@ -258,8 +258,8 @@ def normal_may_break(broken: Sequence[Broken]) -> Finding:
 
 def betting_keeps_its_promise(records: Sequence[Record], broken: Sequence[Broken]) -> Finding:
     """Test Betting at every point, and where Racing-Normal breaks."""
-    hurt = [r for r in broken if r.method == "Betting"]
-    found = promise(counts(of(records, "Betting")) + counts(hurt))
+    where_normal_breaks = [r for r in broken if r.method == "Betting"]
+    found = promise(counts(of(records, "Betting")) + counts(where_normal_breaks))
     return Finding(f"{found}.", found.kept)
 
 

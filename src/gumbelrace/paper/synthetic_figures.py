@@ -140,11 +140,11 @@ def error_axes(figure: Any, records: Sequence[Record] | Sequence[Broken], top: f
 def draw_errors(axes: Any, track: Sequence[Record], method: str, shape: str, shift: float) -> None:
     """Draw one method's errors, with gaps where there are none."""
     look = look_of(method)
-    shown = [one.error if one.errors else math.nan for one in track]
+    errors = [one.error if one.errors else math.nan for one in track]
     bars = [[one.error - one.interval[0] for one in track], [one.interval[1] - one.error for one in track]]
     at = [one.delta * shift for one in track]
-    axes.errorbar(at, shown, bars, fmt="none", ecolor=look.ink, elinewidth=1.0, alpha=0.75)
-    draw_line(axes, at, shown, method, shape)
+    axes.errorbar(at, errors, bars, fmt="none", ecolor=look.ink, elinewidth=1.0, alpha=0.75)
+    draw_line(axes, at, errors, method, shape)
 
 
 def draw_line(axes: Any, at: Sequence[float], values: Sequence[float], method: str, shape: str) -> None:

@@ -149,8 +149,8 @@ def linkage(pairs: Pairs, threshold: float = 0.0, method: str = "single") -> Ind
 
 def _in_order(labels: Indices) -> Indices:
     """Give numbers to clusters by their first mention."""
-    _, first, place = np.unique(labels, return_index=True, return_inverse=True)
-    order: Indices = np.argsort(np.argsort(first))[place]
+    _, first, number = np.unique(labels, return_index=True, return_inverse=True)
+    order: Indices = np.argsort(np.argsort(first))[number]
     return order
 
 

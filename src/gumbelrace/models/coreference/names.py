@@ -130,8 +130,8 @@ def rarity(names: Sequence[Name], population: Collection[Name]) -> NDArray[np.fl
     """
     given, family = Counter(name.given for name in population), Counter(name.family for name in population)
     counts = [max(given[name.given], 1) * max(family[name.family], 1) for name in names]
-    whole = np.log(max(len(population), 2))
-    found: NDArray[np.float64] = 1.0 - np.log(np.array(counts, np.float64)) / (2.0 * whole)
+    log_size = np.log(max(len(population), 2))
+    found: NDArray[np.float64] = 1.0 - np.log(np.array(counts, np.float64)) / (2.0 * log_size)
     return np.clip(found, 0.0, 1.0)
 
 
@@ -188,14 +188,14 @@ def agreement(names: Sequence[Name]) -> Codes:
 
 def _spread(texts: list[str], classes: Any) -> Codes:
     """Class the distinct texts, and give the classes of all pairs of texts."""
-    distinct, place = np.unique(np.array(texts, dtype=object), return_inverse=True)
+    distinct, number = np.unique(np.array(texts, dtype=object), return_inverse=True)
     table: Codes = classes([str(text) for text in distinct]).astype(np.uint8)
-    return table[place[:, None], place]
+    return table[number[:, None], number]
 
 
 def _equal(texts: list[str]) -> NDArray[np.bool_]:
-    place = np.unique(np.array(texts, dtype=object), return_inverse=True)[1]
-    same: NDArray[np.bool_] = place[:, None] == place
+    number = np.unique(np.array(texts, dtype=object), return_inverse=True)[1]
+    same: NDArray[np.bool_] = number[:, None] == number
     return same
 
 

@@ -106,8 +106,8 @@ def _word(number: int, kind: str = "") -> str:
     """Spell a number in syllables, two or more; a kind of word has an ending of its own."""
     word, rest = "", number + len(SYLLABLES)
     while rest:
-        rest, place = divmod(rest, len(SYLLABLES))
-        word += SYLLABLES[place]
+        rest, syllable = divmod(rest, len(SYLLABLES))
+        word += SYLLABLES[syllable]
     return word + kind
 
 
@@ -139,8 +139,8 @@ def _colleagues(people: _People, person: int, rng: np.random.Generator) -> str:
 
 def _colleague(number: int, rng: np.random.Generator) -> str:
     given = _word(number % 97, "n")
-    shown = given[0] + "." if rng.random() < 0.15 else given
-    return f"{shown} {_word(number, 'r')}".title()
+    written = given[0] + "." if rng.random() < 0.15 else given
+    return f"{written} {_word(number, 'r')}".title()
 
 
 def _title(topic: int, rng: np.random.Generator) -> str:
