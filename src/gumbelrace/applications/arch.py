@@ -157,11 +157,15 @@ def posterior(visited: NDArray[np.int64], log_weights: Floats, setting: Setting)
     share, error = shares.mean(axis=0), shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
     with np.errstate(divide="ignore", invalid="ignore"):
         log_p, spread = np.log(share) - log_weights, error / share
-    log_p, approximate = log_p - np.logaddexp.reduce(log_p), setting.log_evidence
-    approximate = approximate - np.logaddexp.reduce(approximate)
+    log_p, approximate = log_normalised(log_p), log_normalised(setting.log_evidence)
     counts = np.bincount(visited.ravel(), minlength=count)
     rows: Any = zip(setting.orders, counts, log_p, spread, approximate, strict=True)
     return [Order(q, int(n), float(p), float(e), float(a)) for q, n, p, e, a in rows]
+
+
+def log_normalised(log_p: Floats) -> Floats:
+    """Normalise logarithms of probabilities along the last axis."""
+    return log_p - np.logaddexp.reduce(log_p, axis=-1, keepdims=True)
 
 
 def _batch_shares(visited: NDArray[np.int64], count: int) -> Floats:
@@ -184,7 +188,7 @@ def by_importance(setting: Setting, rng: np.random.Generator, draws: int = DRAWS
     """Estimate by draws from the Laplace approximation of each order, weighted."""
     found = [log_evidence_by_importance(fit, setting.data, rng, draws) for fit in setting.fits]
     evidence, error = np.array([(one.log_evidence, one.error) for one in found]).T
-    log_p = evidence - np.logaddexp.reduce(evidence)
+    log_p = log_normalised(evidence)
     # The error of log p_q = e_q - log Σ exp e_k: derivatives δ_qk - p_k, errors independent.
     jacobian = np.eye(len(found)) - np.exp(log_p)
     return Estimates(log_p, np.sqrt(np.square(jacobian) @ np.square(error)))

@@ -20,6 +20,7 @@ from gumbelrace.applications.arch import (
     bic_by_package,
     by_importance,
     fit_orders,
+    log_normalised,
     posterior,
 )
 from gumbelrace.applications.store import write_tables
@@ -202,8 +203,7 @@ def moments_of(trace: Trace[ModelChoice]) -> NDArray[np.int64]:
 def tracked(name: str, trace: Trace[ModelChoice], setting: Setting, log_p: Floats) -> Iterator[Track]:
     """Give the estimates of each moment, which are normalised first."""
     reads, moments = spent(trace, setting), moments_of(trace)
-    log_p = log_p - np.logaddexp.reduce(log_p, axis=1)[:, None]
-    for row, moment in zip(log_p, moments, strict=True):
+    for row, moment in zip(log_normalised(log_p), moments, strict=True):
         for order, value in zip(setting.orders, row, strict=True):
             if np.isfinite(value):
                 yield Track(name, order, int(reads[moment - 1]), float(value))

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gumbelrace.applications.arch import log_normalised
 from gumbelrace.applications.arch_chains import EXACT, RACED, Plan, correlations, spent
 from gumbelrace.paper.arch_study import Audits, Checked, PaperStudy, TwinResult
-from gumbelrace.paper.claims import Claim, claims_sentence, claims_table
+from gumbelrace.paper.claims import Claim, claims_section
 from gumbelrace.report.arch import arch_sections, cost_table, what_it_took
 from gumbelrace.report.arch_figures import four_panels
 from gumbelrace.report.numbers import count, interval
@@ -35,7 +35,6 @@ CAPTION = (
 CLOSE = 3.0
 # Means of five runs that differ by more standard errors than this show a bias: by chance, one in 250 would.
 NOTICED = 4.0
-Floats = NDArray[np.float64]
 # The paper's figures.
 FASTER, EFFECTIVE, GIBBS_ERRORS, MOVE_ERRORS, REDUCTION = 3.0, 2.0, 4e-4, 2e-3, 100.0
 
@@ -50,11 +49,8 @@ def reproduced_page(
     """Give the page of the paper's setting and of ours; facts and files are as in `arch_page`."""
     paper, ours = studies
     sections = [
-        Section(
-            "Ours beside the paper's",
-            [Text(SETTING), Text(claims_sentence(found)), claims_table(found)],
-        ),
-        Section("The paper's setting", [*paper_blocks(paper, returns)]),
+        claims_section(found, SETTING),
+        Section("The paper's setting", paper_blocks(paper, returns)),
         *arch_sections(ours, returns, beside_exact(ours)),
         Section("The data", [Files(files)]),
     ]
@@ -186,12 +182,8 @@ def reads_to_converge(name: str, study: PaperStudy) -> float:
     reads = spent(trace, study.setting)
     counts = []
     for weights in np.asarray(trace["log_weights"])[:, :, reached]:
-        apart = np.abs(normalised(-weights) - normalised(reference)).max(axis=1)
+        apart = np.abs(log_normalised(-weights) - log_normalised(reference)).max(axis=1)
         late = np.flatnonzero(apart > CLOSE)
         step = late[-1] + 1 if len(late) else 0
         counts.append(reads[step] if step < len(reads) else np.inf)
     return float(np.median(counts))
-
-
-def normalised(log_p: Floats) -> Floats:
-    return log_p - np.logaddexp.reduce(log_p, axis=-1, keepdims=True)

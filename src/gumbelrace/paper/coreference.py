@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gumbelrace.applications.coreference import FIRST, Point, Resolved, Search, Task, judged, together
 from gumbelrace.models.coreference.fit import METHODS, in_training, linkage
 from gumbelrace.models.coreference.mentions import Block, Mentions, block_of
-from gumbelrace.paper.claims import Claim, claims_sentence, claims_table
+from gumbelrace.paper.claims import Claim, claims_section
 from gumbelrace.report.coreference import answer, coreference_sections, panels, samplers_table
 from gumbelrace.report.page import Column, Files, Page, Section, Table, Text
 
@@ -197,9 +197,7 @@ def reproduced_page(
     """Give the page of the paper's setting and of ours; facts and files are as in `coreference_page`."""
     (paper, ours), (claims, baselines) = studies, beside
     sections = [
-        Section(
-            "Ours beside the paper's", [Text(SETTING), Text(claims_sentence(claims)), claims_table(claims)]
-        ),
+        claims_section(claims, SETTING),
         Section("The paper's setting", [Text(answer(paper)), samplers_table(paper), panels(paper)]),
         *coreference_sections(ours),
         *([Section("Simpler ways", [Text(SIMPLER), baselines_table(baselines)])] if baselines else []),

@@ -9,7 +9,7 @@ from statistics import median
 from gumbelrace.applications.demo import example_race
 from gumbelrace.applications.store import write_tables
 from gumbelrace.paper.bounds import bound_curves, broken, compared_levels, unit_rewards
-from gumbelrace.paper.claims import claims_sentence, claims_table
+from gumbelrace.paper.claims import claims_section
 from gumbelrace.paper.synthetic_claims import claims
 from gumbelrace.paper.synthetic_figures import (
     FIGURES,
@@ -154,8 +154,7 @@ def sections(study: SyntheticStudy) -> Iterator[Section]:
         table = broken_table(study.broken, delta)
         yield Section("Where Racing-Normal breaks", [Text(BROKEN), broken_figure(study.broken), table])
     if study.claims:
-        summary = Text(claims_sentence(study.claims))
-        yield Section("Ours beside the paper's", [summary, claims_table(study.claims)])
+        yield claims_section(study.claims)
     if study.files:
         yield Section("The data", [Files(study.files)])
 
