@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gumbelrace.report.page import Column, Section, Table, Text, Verdict
+from gumbelrace.report.page import Block, Column, Section, Table, Text, Verdict
 
 COLUMNS = [Column(title, is_number=False) for title in ("The paper says", "We found", "Verdict", "Why")]
 VERDICTS = {
@@ -24,7 +24,7 @@ class Claim(NamedTuple):
 
 def claims_section(claims: Sequence[Claim], *texts: str) -> Section:
     """Give the section of a page that holds the paper's statements against what was found."""
-    blocks = [*map(Text, texts), Text(claims_sentence(claims)), claims_table(claims)]
+    blocks: list[Block] = [*map(Text, texts), Text(claims_sentence(claims)), claims_table(claims)]
     return Section("Ours beside the paper's", blocks)
 
 
