@@ -5,12 +5,12 @@ import math
 import numba
 import numpy as np
 import pytest
-from gumbelrace.bounds import lil
 from scipy import stats
 from scipy.special import ndtri
 
 import gumbelrace as gr
 from gumbelrace.core.jit import OPTIONS
+from gumbelrace.methods import lil
 
 PRINTED = gr.Normal(student=False)
 CASES = [(50, 1000), (50, 100_000), (2, 300), (3, 17), (50, 51)]
