@@ -8,7 +8,6 @@ of the other K - 1 orders: K N likelihoods. Times are processor times, taken in 
 those of the order q. Without --data, returns are simulated (order 10).
 """
 
-import argparse
 from pathlib import Path
 from statistics import median
 from time import thread_time
@@ -16,12 +15,13 @@ from typing import Any
 
 import numba
 import numpy as np
+from shared import options
 
 import gumbelrace as gr
 from gumbelrace.applications.arch import Estimates, Fitted, by_importance, fit_orders, posterior
 from gumbelrace.models.arch import rows, simulate
-from gumbelrace.models.returns import returns_from_prices, standardised
-from gumbelrace.paper.arch_exact import audits
+from gumbelrace.models.arch.data import returns_from_prices, standardised
+from gumbelrace.paper.arch_study import audits
 from gumbelrace.tables.prices import read_prices
 
 TURNS, CHAINS = 7, 5
@@ -113,16 +113,13 @@ def show_audits(name: str, trace: gr.Trace, steps: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="shorter chains")
+    parser = options(__doc__, "shorter chains")
     parser.add_argument("--data", type=Path, help="prices, with columns datetime and close")
     parser.add_argument("--segment", help="column that returns do not cross")
-    options = parser.parse_args()
-    steps, exact_steps, audited = (2000, 400, 200) if options.quick else (20_000, 4000, 2000)
+    chosen = parser.parse_args()
+    steps, exact_steps, audited = (2000, 400, 200) if chosen.quick else (20_000, 4000, 2000)
     rng = np.random.default_rng(0)
-    fitted = fit_orders(read(options.data, options.segment), rng=rng)
+    fitted = fit_orders(read(chosen.data, chosen.segment), rng=rng)
     kernels = {name: fitted.kernel(method) for name, method in RACES.items()}
     twin = fitted.kernel(gr.Exact())
     state = fitted.start(twin, rng)

@@ -2,7 +2,7 @@
 
 Every kernel runs with ``Race(Normal())``, the default where no range is known, at several δ, on factors
 without control variate: points are close and every decision is hard. One more line has Metropolis-Hastings
-decided by `Betting`, the default where a range is known. PaperSetting: how far the mean is off, in
+decided by `Betting`, the default where a range is known. Shown: how far the mean is off, in
 standard deviations of the right law, and the variance over the right one (each ± a standard error), and the
 share of factors read. The number of steps is such that a variance is known to about 1%.
 
@@ -13,7 +13,6 @@ have. "audit" sets what `trace.audit` says of a trace's errors beside the errors
     python benchmarks/chain_errors.py --quick   # one minute, errors of 3%
 """
 
-import argparse
 import math
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from shared import options
 
 import gumbelrace as gr
 from gumbelrace.chain.bias import autocorrelation_time
@@ -290,14 +290,12 @@ def report_audit(case: Case, delta: float, step: float, share: float) -> None:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the steps, three δ")
-    parser.add_argument("--only", nargs="+", help="some of the kernels")
-    arguments = parser.parse_args()
-    quick = arguments.quick
     cases = {**continuous(), "Gibbs": gibbs(), "GraphGibbs": graph(), "CarlinChib": carlin_chib()}
     cases["rare rows"] = rare_rows()
-    wanted, share = arguments.only or [*cases, "audit"], 0.1 if quick else 1.0
+    names, parser = [*cases, "audit"], options(__doc__, "a tenth of the steps, three δ")
+    parser.add_argument("--only", nargs="+", choices=names, default=names)
+    arguments = parser.parse_args()
+    quick, wanted, share = arguments.quick, arguments.only, 0.1 if arguments.quick else 1.0
     print(f"{'kernel':11} {'δ':7} {'mean off by (sd)':>15} {'variance ratio':>16} {'read':>7}")
     for name, case in cases.items():
         deltas = DELTAS[-1:] if name == "rare rows" else DELTAS[::2] if quick else DELTAS

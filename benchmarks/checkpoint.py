@@ -8,7 +8,7 @@ seconds each: 0.8% and 0.5% for states of 1 and 100,000 numbers; 2.9% and 3.4% f
 draws come at 14 MB a second and chain: each is written once, and that is the cost.
 """
 
-import sys
+import argparse
 import tempfile
 import time
 from collections.abc import Iterator
@@ -80,7 +80,9 @@ def measure(size: int, seconds: float) -> str:
 
 
 def main() -> None:
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 20.0
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("seconds", nargs="?", type=float, default=20.0)
+    seconds = parser.parse_args().seconds
     for size in SIZES:
         print(measure(size, seconds), flush=True)
 

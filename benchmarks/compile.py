@@ -12,7 +12,7 @@ import sys
 import tempfile
 from typing import NamedTuple
 
-from engine import judged, run_sections, show
+from shared import judged, run_sections, show
 
 START = """
 import time, numba, numpy as np, gumbelrace as gr
@@ -106,4 +106,4 @@ def factor(quick: bool) -> None:
 
 
 if __name__ == "__main__":
-    run_sections(__doc__.splitlines()[0], {"draw": draw, "kernels": kernels, "factor": factor})
+    run_sections(__doc__, {"draw": draw, "kernels": kernels, "factor": factor})

@@ -9,7 +9,6 @@ that are ever computed, in one search and in all starts. Third: processor time o
 arithmetic, as an edit distance or a model's score would be. Without --data, mentions are simulated.
 """
 
-import argparse
 import tempfile
 import threading
 import time
@@ -20,17 +19,20 @@ from typing import Any
 
 import numba
 import numpy as np
+from shared import options
 
 import gumbelrace as gr
-from gumbelrace.applications.coreference import Resolved, Task, resolve
-from gumbelrace.applications.coreference_search import (
+from gumbelrace.applications.coreference import (
     SAMPLERS,
+    Resolved,
     Search,
+    Task,
     fitted,
+    resolve,
     searched,
 )
 from gumbelrace.models.coreference import Block, Factor, Mentions, bcubed, block_of, mentions
-from gumbelrace.models.coreference.features import log_factor
+from gumbelrace.models.coreference.factor import log_factor
 from gumbelrace.models.coreference.simulate import simulate
 from gumbelrace.paper.coreference import baselines, held_out, training_blocks
 from gumbelrace.tables.mentions import read_mentions
@@ -171,21 +173,18 @@ def own_factor(found: Mentions, complete: bool) -> Factor:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="two seeds, not five")
+    parser = options(__doc__, "two seeds, not five")
     parser.add_argument("--data", type=Path, help="mentions; see gumbelrace coreference --help")
     parser.add_argument("--complete", action="store_true", help="labelled persons have no other mentions")
     parser.add_argument("--least", type=int, default=LEAST, help="mentions in the smallest block")
     parser.add_argument(
         "--weights", type=Path, help="weights of the factor; default: fitted to training blocks"
     )
-    options = parser.parse_args()
-    found = given(options.data)
-    factor = Factor.load(options.weights) if options.weights else own_factor(found, options.complete)
-    blocks, runs = held_out(found, options.least, MOST), 2 if options.quick else 5
-    task = Task(found, factor, Search(), ("sums", *RACED), runs, 0, options.complete, blocks)
+    chosen = parser.parse_args()
+    found = given(chosen.data)
+    factor = Factor.load(chosen.weights) if chosen.weights else own_factor(found, chosen.complete)
+    blocks, runs = held_out(found, chosen.least, MOST), 2 if chosen.quick else 5
+    task = Task(found, factor, Search(), ("sums", *RACED), runs, 0, chosen.complete, blocks)
     print(f"{sum(map(len, task.rows)):,} mentions in {len(blocks)} blocks, {runs} seeds")
     with tempfile.TemporaryDirectory() as folder:
         table_of_samplers(resolve(task, Path(folder) / "blocks", jobs=2))

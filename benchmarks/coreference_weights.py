@@ -31,7 +31,7 @@ from time import process_time
 
 import numpy as np
 
-from gumbelrace.applications.coreference_search import (
+from gumbelrace.applications.coreference import (
     FEW,
     LARGE,
     QUICK,

@@ -11,7 +11,6 @@ is fixed (here a linear ramp, p ∝ 1..D) and scaled to a standard deviation σ.
 order 1/N, so σN says how hard it is. δ = 0.05 throughout.
 """
 
-import argparse
 import math
 import os
 import shutil
@@ -20,7 +19,7 @@ import sys
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -28,9 +27,10 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 from numpy.typing import NDArray
+from shared import judged, run_sections, show
 
 import gumbelrace as gr
-from gumbelrace.models.synthetic import normalised
+from gumbelrace.applications.demo import normalised
 
 Floats = NDArray[np.float64]
 
@@ -194,21 +194,6 @@ def trial(contender: Contender, draws: int, rng: np.random.Generator, copies: in
 
 
 # ---- Printing ----
-
-
-def judged(value: float, target: float) -> list[str]:
-    """Give a value, its target, and a word on whether it is kept."""
-    return [f"{value:.2f}", f"{target:g}", "within" if value <= target else "over"]
-
-
-def show(title: str, header: str, rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; the columns of `header` are separated by bars."""
-    cells = [[name.strip() for name in header.split("|")], *rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    print(f"\n{title}\n")
-    for row in cells:
-        print("  " + "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)))
-    sys.stdout.flush()
 
 
 def timings(label: str, costs: Costs, rewards: int, target: float | None) -> list[list[str]]:
@@ -482,17 +467,5 @@ SECTIONS = {
 }
 
 
-def run_sections(purpose: str, sections: dict[str, Callable[[bool], None]]) -> None:
-    """Run the sections that the command line asks for."""
-    parser = argparse.ArgumentParser(description=purpose)
-    parser.add_argument("--quick", action="store_true", help="small sizes, about a minute")
-    parser.add_argument("--only", nargs="+", choices=sections, default=list(sections))
-    arguments = parser.parse_args()
-    started = time.perf_counter()
-    for name in arguments.only:
-        sections[name](arguments.quick)
-    print(f"\n{time.perf_counter() - started:.0f} s in all")
-
-
 if __name__ == "__main__":
-    run_sections(__doc__.splitlines()[0], SECTIONS)
+    run_sections(__doc__, SECTIONS)

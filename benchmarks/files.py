@@ -27,7 +27,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from engine import run_sections, show
+from shared import run_sections, show
 
 SEED, COLUMNS, CHUNK = 1, 10, 250_000
 AHEAD = [0.0] * 7 + [0.001, 0.005, 0.02]  # of the other columns
@@ -123,4 +123,4 @@ def ran(code: str, arguments: list[object]) -> tuple[str, float]:
 
 
 if __name__ == "__main__":
-    run_sections(__doc__.splitlines()[0], {"best": best})
+    run_sections(__doc__, {"best": best})

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import scipy.sparse
-from engine import run_sections, show
 from numpy.typing import NDArray
+from shared import run_sections, show
 
 import gumbelrace as gr
 from gumbelrace.kernels.tally import READ, ROWS
@@ -72,13 +72,7 @@ def dense_sweep(weights: Floats, labels: Labels, arms: int) -> None:
 
 
 @numba.njit(fastmath=True)
-def sparse_sweep(
-    starts: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    weights: Floats,
-    labels: Labels,
-    arms: int,
-) -> None:
+def sparse_sweep(starts, neighbours, weights, labels, arms):
     parts = np.zeros((4, arms))
     for i in range(len(labels)):
         parts[:] = 0.0
@@ -89,13 +83,7 @@ def sparse_sweep(
 
 
 @numba.njit(fastmath=True)
-def kept_sums(
-    starts: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    weights: Floats,
-    labels: Labels,
-    arms: int,
-) -> Floats:
+def kept_sums(starts, neighbours, weights, labels, arms):
     sums = np.zeros((len(labels), arms))
     for i in range(len(labels)):
         for k in range(starts[i], starts[i + 1]):
@@ -104,13 +92,7 @@ def kept_sums(
 
 
 @numba.njit(fastmath=True)
-def kept_sweep(
-    starts: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    weights: Floats,
-    labels: Labels,
-    sums: Floats,
-) -> int:
+def kept_sweep(starts, neighbours, weights, labels, sums):
     """Draw from sums that are kept, and repair the neighbours' when a label changes."""
     touched = 0
     for i in range(len(labels)):
@@ -132,13 +114,7 @@ def costly(label: int, other: int, weight: float) -> float:
 
 
 @numba.njit(fastmath=True)
-def costly_sweep(
-    starts: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    weights: Floats,
-    labels: Labels,
-    arms: int,
-) -> None:
+def costly_sweep(starts, neighbours, weights, labels, arms):
     sums = np.zeros(arms)
     for i in range(len(labels)):
         sums[:] = 0.0
@@ -374,4 +350,4 @@ SECTIONS = {"law": law, "lattice": lattice, "equal": equal, "normal": normal, "s
 
 
 if __name__ == "__main__":
-    run_sections(__doc__.splitlines()[0], SECTIONS)
+    run_sections(__doc__, SECTIONS)

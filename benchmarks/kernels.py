@@ -8,7 +8,6 @@ Sections: logistic, variance, chains, graph. Ratios are taken within one run; pr
 needs 3 GB of disk. Without it those lines are left out.
 """
 
-import argparse
 import math
 import tempfile
 import time
@@ -20,7 +19,6 @@ import graph as graphs
 import numba
 import numpy as np
 from checkpoint import timed_writes
-from engine import judged, show
 from logistic import (
     HEADER,
     OPTIMAL,
@@ -35,6 +33,7 @@ from logistic import (
     summary,
 )
 from mhss import environment, mhss
+from shared import judged, options, show
 
 import gumbelrace as gr
 from gumbelrace.methods.exact import compared
@@ -251,8 +250,7 @@ SECTIONS = {"logistic": logistic, "variance": variance, "chains": chains, "graph
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="smaller problems, a minute in all")
+    parser = options(__doc__, "smaller problems, a minute in all")
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS))
     parser.add_argument("--environment", type=Path, help="where PyMHSS is, or shall be, installed")
     arguments = parser.parse_args()

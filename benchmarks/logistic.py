@@ -18,6 +18,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+from shared import show
 
 Floats = NDArray[np.float64]
 
@@ -194,8 +195,6 @@ def summary(name: str, run: Run) -> list[str]:
 
 
 def main() -> None:
-    from engine import show
-
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=31_622)
     parser.add_argument("--dimension", type=int, default=10)

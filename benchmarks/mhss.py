@@ -32,6 +32,7 @@ from logistic import (
     make_posterior,
     summary,
 )
+from shared import show
 
 SEED = 1
 PACKAGES = ["PyMHSS==0.1.5", "jax", "statsmodels"]  # it imports the last two, but does not ask for them
@@ -121,8 +122,6 @@ def last_line(error: Exception) -> str:
 
 
 def main() -> None:
-    from engine import show
-
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=31_622)
     parser.add_argument("--dimension", type=int, default=10)

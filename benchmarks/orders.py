@@ -15,8 +15,8 @@ from typing import Any
 
 import numba
 import numpy as np
-from engine import run_sections, show
 from numpy.typing import NDArray
+from shared import run_sections, show
 
 import gumbelrace as gr
 from gumbelrace.core import keyed
@@ -100,4 +100,4 @@ def seeded() -> np.random.Generator:
 
 
 if __name__ == "__main__":
-    run_sections(__doc__.splitlines()[0], {"rows": rows, "reshuffling": reshuffling})
+    run_sections(__doc__, {"rows": rows, "reshuffling": reshuffling})

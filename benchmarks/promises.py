@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from engine import run_sections, show
 from numpy.typing import NDArray
 from scipy.special import bdtrc, stdtr
+from shared import run_sections, show
 
 import gumbelrace as gr
 
@@ -352,4 +352,4 @@ def upward_exits(
 
 if __name__ == "__main__":
     sections = {"audit": audit, "given_order": given_order, "short_looks": short_looks}
-    run_sections(__doc__.splitlines()[0], sections)
+    run_sections(__doc__, sections)

@@ -8,7 +8,7 @@ is the best, and in `all_but_tied` the sums differ by a hair or not at all.
 import numpy as np
 
 import gumbelrace as gr
-from gumbelrace.models.synthetic import normalised
+from gumbelrace.applications.demo import normalised
 
 # A sum that is better by this much is better by far more than rounding.
 HAIR = 1e-6

@@ -128,7 +128,7 @@ def test_checker_finds_a_violation(name: str, source: str, complaint: str) -> No
         ("population/table.py", "from gumbelrace.core.shuffle import blocks"),
         ("auditing.py", "from gumbelrace.sampling import sample"),
         ("models/arch.py", "from gumbelrace.population import compiled\nfrom .base import Model"),
-        ("applications/toy.py", "from gumbelrace.models import synthetic"),
+        ("applications/toy.py", "from gumbelrace.models import potts"),
         ("paper/toy.py", "from gumbelrace.report import page\nfrom .claims import claims_table"),
         ("cli/reproduce_arch.py", "from gumbelrace.paper import claims"),
         ("cli/app.py", "from gumbelrace.cli import demo, reproduce"),

@@ -15,7 +15,7 @@ from scipy.special import chndtr
 from tests.rewards import factors, uniform
 
 import gumbelrace as gr
-from gumbelrace.models.synthetic import normalised
+from gumbelrace.applications.demo import normalised
 
 FALSE_ALARM = 1e-4
 SIZE, ARMS, DELTA, IMPOSSIBLE = 100_000, 10, 0.001, 3

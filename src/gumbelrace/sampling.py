@@ -1,4 +1,4 @@
-"""Draws from p(x) ∝ f0(x) ∏ f_n(x): a Gumbel variable for each state, and a method (paper, Eq. 3)."""
+"""Draws from p(x) ∝ f0(x) ∏ f_n(x): a Gumbel variable for each state, then a method (paper, Eqs. 2, 3)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -10,9 +10,8 @@ import pytest
 import gumbelrace as gr
 from gumbelrace.applications import arch
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.models.arch.data import simulate
-from gumbelrace.models.arch.fit import log_evidence_by_importance
-from gumbelrace.models.returns import standardised
+from gumbelrace.models.arch.data import simulate, standardised
+from gumbelrace.models.arch.model import log_evidence_by_importance
 
 ALPHA = (0.3, 0.3, 0.2)  # an order of 2, which shorter and longer ones nearly match in 1,500 rows
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.applications.cases import SEARCH, small_task
 
 from gumbelrace.applications import coreference
-from gumbelrace.applications.coreference import Task, resolve
-from gumbelrace.applications.coreference_search import SAMPLERS, Search, searched
+from gumbelrace.applications.coreference import SAMPLERS, resolve, searched
 from gumbelrace.applications.store import Stopped
 from gumbelrace.errors import CheckpointMismatch
 from gumbelrace.kernels.gibbs import Labels
@@ -16,20 +16,13 @@ from gumbelrace.models.coreference import (
     Factor,
     bcubed,
     block_of,
-    blocks,
-    fit,
     mentions,
-    simulate,
 )
-
-SEARCH = Search(sweeps=6, cold=2, starts=2)
 
 
 @pytest.fixture(scope="module")
 def task():
-    found = mentions(simulate(500, np.random.default_rng(1)))
-    factor = fit(blocks(found), np.random.default_rng(2))
-    return Task(found, factor, SEARCH, ("raced", "exact", "sums"), runs=2, seed=3)
+    return small_task()
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gumbelrace as gr
-from gumbelrace.applications.demo import DELTA, PROBABILITIES, example_race, example_rewards, watch
+from gumbelrace.applications.demo import (
+    DELTA,
+    PROBABILITIES,
+    example_race,
+    example_rewards,
+    normalised,
+    watch,
+)
 from gumbelrace.errors import ShapeMismatch
-from gumbelrace.models.synthetic import normalised
 
 
 def problem(seed, size, arms, scale=1.0):

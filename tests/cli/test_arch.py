@@ -108,5 +108,5 @@ def test_reproduce_shows_the_papers_setting_and_ours(run, tmp_path, monkeypatch)
     page = (folder / "arch.html").read_text(encoding="utf-8")
     assert page.count("<svg") >= 8
     assert "The paper says" in page
-    assert len(rows(folder / "printed_claims.csv")) == 7
-    assert [row["order"] for row in rows(folder / "printed_orders.csv")] == ["1", "3"]
+    assert len(rows(folder / "paper_claims.csv")) == 7
+    assert [row["order"] for row in rows(folder / "paper_orders.csv")] == ["1", "3"]

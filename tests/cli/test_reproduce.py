@@ -2,8 +2,10 @@
 
 import csv
 from functools import partial
+from pathlib import Path
 
 import pytest
+from tests.report.studies import study
 
 from gumbelrace.applications.store import Store
 from gumbelrace.cli import reproduce
@@ -89,5 +91,7 @@ def test_demo_says_early_that_it_cannot_write(fails):
     assert "no folder" in fails("demo", "--out", "nowhere/demo.html")
 
 
-def test_data_names_are_explained():
-    assert sorted(synthetic.CONTENTS) == DATA
+def test_data_names_are_explained(tmp_path):
+    files = synthetic.write_data(tmp_path, study()).files
+    assert sorted({Path(name).stem for name in files}) == DATA
+    assert all(files.values())

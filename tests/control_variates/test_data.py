@@ -95,7 +95,7 @@ def test_sums_far_from_zero():
 
 
 def test_the_control_variate_is_the_expansion():
-    """Oracle: Eq. 10 in NumPy, row by row; and its sums by adding them up."""
+    """Oracle: Eq. 11 in NumPy, row by row; and its sums by adding them up."""
     y, points = make(400), near(make(400))
     found = gr.data_taylor(y, derivatives, bins=3, outliers=0.1)
     rows, control = found.always.raced, found.at(points)

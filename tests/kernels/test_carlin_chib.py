@@ -109,7 +109,7 @@ def test_leaves_the_target_invariant():
 class Written:
     """A pseudoprior as a user would write it."""
 
-    law: gr.NormalPseudoprior
+    law: gr.kernels.NormalPseudoprior
 
     def sample(self, rng):
         return self.law.sample(rng)

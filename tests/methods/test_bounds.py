@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 import gumbelrace as gr
 from gumbelrace.core.jit import OPTIONS
-from gumbelrace.methods import lilucb as lil
+from gumbelrace.methods import lil
 
 PRINTED = gr.methods.Normal(student=False)
 CASES = [(50, 1000), (50, 100_000), (2, 300), (3, 17), (50, 51)]
@@ -23,7 +23,7 @@ def looks_of(first, size):
 
 @pytest.mark.parametrize("delta", [0.001, 0.05, 0.3])
 @pytest.mark.parametrize(("first", "size"), CASES)
-def test_normal_is_equation_8(delta, first, size):
+def test_normal_is_equation_9(delta, first, size):
     looks = looks_of(first, size)
     per_deviation, per_range = PRINTED.coefficients(delta, looks, size)
     level = gr.methods.b_normal(delta, first / size)
@@ -67,7 +67,7 @@ def serfling(delta, t, size, deviation, spread):
 
 @pytest.mark.parametrize("delta", [0.001, 0.05, 0.3])
 @pytest.mark.parametrize(("first", "size"), CASES)
-def test_serfling_is_equations_5_and_6(delta, first, size):
+def test_serfling_is_equations_6_and_7(delta, first, size):
     looks = looks_of(first, size)
     per_deviation, per_range = gr.methods.Serfling().coefficients(delta, looks, size)
     for k, t in enumerate(looks.tolist()):

@@ -18,7 +18,7 @@ from tests.rewards import HAIR, SHAPES, factors, independent, make, make_indepen
 
 import gumbelrace as gr
 from gumbelrace.methods.bounds import Coefficients
-from gumbelrace.paper.synthetic_problem import PaperTable
+from gumbelrace.paper.synthetic_study import PaperTable
 
 FALSE_ALARM = 1e-4
 # Draws that are decided early, and draws that hurt.

@@ -15,7 +15,7 @@ from scipy.special import bdtrc
 from tests.rewards import factors, normal
 
 import gumbelrace as gr
-from gumbelrace.models.synthetic import normalised
+from gumbelrace.applications.demo import normalised
 
 FALSE_ALARM = 1e-4
 DELTA, FIRST = 0.05, 50

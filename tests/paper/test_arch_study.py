@@ -6,17 +6,18 @@ import numpy as np
 import pytest
 
 import gumbelrace as gr
-from gumbelrace.applications.arch import by_importance
+from gumbelrace.applications.arch import by_importance, fit_orders
 from gumbelrace.applications.arch_chains import EXACT, RACED, Plan
 from gumbelrace.kernels.langevin import LangevinState
-from gumbelrace.models.arch.data import simulate
-from gumbelrace.models.returns import standardised
+from gumbelrace.models.arch.data import simulate, standardised
+from gumbelrace.models.arch.likelihood import ArchLikelihood
 from gumbelrace.paper import arch
 from gumbelrace.paper.arch import claims, reads_to_converge
 from gumbelrace.paper.arch_setting import ACCEPTANCE, fit_paper_setting
-from gumbelrace.paper.arch_study import run_paper_setting
+from gumbelrace.paper.arch_study import Checked, audits, run_paper_setting
 
 PLAN = Plan(steps=600, chains=2, first=50, seed=3, adapt=600, audited=30)
+STEPS = 60
 
 
 @pytest.fixture(scope="module")
@@ -108,3 +109,36 @@ def test_claims_follow_what_was_found(study):
     assert worse.held is False
     assert "3 times" in worse.ours
     assert study.reductions[0] > 100.0
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(1)
+    return fit_orders(standardised(simulate(1500, rng, (0.3, 0.3, 0.2))), (1, 2, 4), rng=rng)
+
+
+def checked(fitted, kernel):
+    rng = np.random.default_rng(2)
+    trace = gr.run(kernel, fitted.start(kernel, rng), steps=STEPS, rng=rng, chains=2, progress=False)
+    return audits(trace, STEPS, rng)
+
+
+def without_control(fitted, kernel):
+    plain = ArchLikelihood(fitted.data)
+    models = [replace(model, kernel=replace(model.kernel, likelihood=plain)) for model in kernel.models]
+    return replace(kernel, models=models, likelihood=plain, guard=None)
+
+
+def test_exact_decisions_are_never_wrong(fitted):
+    found = checked(fitted, fitted.kernel(gr.Exact()))
+    assert found == (Checked(0, STEPS), Checked(0, STEPS))
+    assert found.gibbs.interval[1] < 0.07
+
+
+def test_decisions_on_a_few_rows_are_wrong(fitted):
+    """Negative control: first looks at 2 rows without a control variate, and δ of nearly 1."""
+    found = checked(fitted, without_control(fitted, fitted.kernel(gr.Race(delta=0.9, first=2))))
+    assert found.gibbs.decisions == found.moves.decisions == STEPS
+    assert found.gibbs.errors > 5
+    assert found.moves.rate == found.moves.errors / STEPS > 0.05
+    assert found.moves.interval[0] > 0.0

@@ -1,4 +1,4 @@
-"""Widths of the bounds against the methods' own rules, and B_Normal beside the printed table."""
+"""Bounds against the methods' own rules, B_Normal beside the printed table, cases that break a bound."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,12 @@ import pytest
 import gumbelrace as gr
 from gumbelrace.methods.lilucb import heuristic
 from gumbelrace.paper.bounds import (
+    BROKEN_DELTAS,
+    BROKEN_SIZE,
+    CASES,
+    COMPARED,
     bound_curves,
+    broken,
     compared_levels,
     normal,
     paper_levels,
@@ -14,8 +19,10 @@ from gumbelrace.paper.bounds import (
     serfling,
     unit_rewards,
 )
+from gumbelrace.paper.synthetic_claims import too_many
 
 SIZE, ARMS, DELTA = 20_000, 3, 0.1
+DRAWS = 400
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +128,28 @@ def test_levels_stand_beside_the_printed_ones():
             assert level.printed == pytest.approx(level.two_sided, abs=0.003)
     apart = max(level.one_sided - level.printed for level in levels)
     assert apart > 0.4
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return list(broken(DRAWS, seed=1))
+
+
+def test_every_case_method_and_delta_has_a_row(rows):
+    assert [row[:3] for row in rows] == [(c, s, d) for c in CASES for s in COMPARED for d in BROKEN_DELTAS]
+
+
+def test_normal_breaks_and_proved_bounds_hold(rows):
+    """400 races a row, seed 1; a proved method fails if as many errors have probability below 1e-4."""
+    for row in rows:
+        chance = too_many(row.errors, row.draws, row.delta)
+        if row.method == "Racing-Normal":
+            assert chance < 1e-12, row
+        else:
+            assert chance > 1e-4, row
+
+
+def test_the_outlier_decides():
+    difference = CASES["one outlier"](np.random.default_rng(0))
+    assert difference.max() > 0.9 * BROKEN_SIZE
+    assert np.sort(difference)[-2] < 10

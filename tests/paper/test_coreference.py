@@ -4,27 +4,25 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.applications.cases import SEARCH, small_task
 
-from gumbelrace.applications.coreference import Task, resolve
-from gumbelrace.applications.coreference_search import Search
+from gumbelrace.applications.coreference import resolve
 from gumbelrace.models.coreference import (
     bcubed,
-    blocks,
-    fit,
     in_training,
-    mentions,
-    simulate,
 )
-from gumbelrace.paper.coreference import baselines, claims, evaluations_to_converge, held_out
+from gumbelrace.paper.coreference import (
+    baselines,
+    claims,
+    converges_faster,
+    evaluations_to_converge,
+    held_out,
+)
 
-SEARCH = Search(sweeps=6, cold=2, starts=2)
 
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def task():
-    found = mentions(simulate(500, np.random.default_rng(1)))
-    factor = fit(blocks(found), np.random.default_rng(2))
-    return Task(found, factor, SEARCH, ("raced", "exact", "sums"), runs=2, seed=3)
+    return small_task()
 
 
 def test_blocks_held_out_are_not_those_of_the_training(task):
@@ -45,12 +43,12 @@ def test_baselines(task):
 
 
 def test_claims_of_the_paper(task, tmp_path):
-    printed = replace(SEARCH, placed=True, merges=False)
-    paper = replace(task, search=printed, samplers=("as printed", "sums"))
+    search = replace(SEARCH, placed=True, merges=False)
+    paper = replace(task, search=search, samplers=("paper", "sums"))
     found = resolve(paper, tmp_path / "blocks")
     held = [*claims(found)]
     assert len(held) == 6
-    in_blocks = [np.bincount(found.clusters["as printed"][rows]) for rows in paper.rows]
+    in_blocks = [np.bincount(found.clusters["paper"][rows]) for rows in paper.rows]
     looks = sum(len(rows) * np.minimum(n, 3).sum() for rows, n in zip(paper.rows, in_blocks, strict=True))
     pairs = sum(len(rows) * (len(rows) - 1) for rows in paper.rows)
     assert f"{looks / pairs:.0%} of an exact sweep" in held[2].why
@@ -61,3 +59,7 @@ def test_claims_of_the_paper(task, tmp_path):
         min(p.exact for p in run if p.f1 >= run[-1].f1)
     )
     assert evaluations_to_converge(run, "exact", 2.0) == np.inf
+    poor = [p._replace(f1=0.5 * p.f1) if p.sampler == "paper" else p for p in found.points]
+    never = converges_faster(replace(found, points=poor))
+    assert never.held is False
+    assert "does not come to 98% of the exact F1" in never.ours

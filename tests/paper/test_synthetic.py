@@ -5,17 +5,18 @@ import re
 import pytest
 from tests.report.studies import DELTAS, DRAWS, METHODS, race, records, study
 
-from gumbelrace.paper.bounds import level_figure
 from gumbelrace.paper.claims import claims_sentence, claims_table
-from gumbelrace.paper.failures import broken_figure, broken_table
-from gumbelrace.paper.records import Broken, Level, Problem, Record
-from gumbelrace.paper.synthetic import (
-    key_records,
-    key_sentence,
-    key_table,
-    synthetic_page,
+from gumbelrace.paper.synthetic import key_records, key_sentence, key_table, synthetic_page
+from gumbelrace.paper.synthetic_figures import (
+    FIGURES,
+    broken_figure,
+    broken_table,
+    error_panel,
+    figure_panels,
+    level_figure,
+    read_panel,
 )
-from gumbelrace.paper.synthetic_figures import FIGURES, error_panel, figure_panels, read_panel
+from gumbelrace.paper.synthetic_study import Broken, Level, Problem, Record
 from gumbelrace.report.demo import lanes, race_figure, story
 from gumbelrace.report.figures import LOOKS, look_of
 from gumbelrace.report.page import Panels, render
@@ -56,7 +57,7 @@ def test_sections_are_in_order(page):
 
 def test_what_a_study_has_not_is_left_out():
     some = [record for record in records() if record.arms == 2]
-    small = study()._replace(records=some, broken=[], claims=[], levels=[], files=[])
+    small = study()._replace(records=some, broken=[], claims=[], levels=[], files={})
     titles = [section.title.split(":")[0] for section in synthetic_page(small).sections]
     assert titles == ["What was run", "Watch one race", "Figure 6"]
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from gumbelrace.paper import synthetic_claims as claims
-from gumbelrace.paper.records import Broken, Record
-from gumbelrace.paper.synthetic_study import Settings
+from gumbelrace.paper.synthetic_study import Broken, Record, Settings
 
 DRAWS = 10_000
 

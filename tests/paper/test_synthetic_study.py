@@ -8,10 +8,8 @@ from tests.common import totals
 
 from gumbelrace.applications.store import Store
 from gumbelrace.auditing import audit
-from gumbelrace.paper import synthetic_problem as synthetic
 from gumbelrace.paper import synthetic_study as study
-from gumbelrace.paper.records import Problem
-from gumbelrace.paper.synthetic_study import Point, Settings, run
+from gumbelrace.paper.synthetic_study import Point, Problem, Settings, run
 
 SMALL = Settings(draws=30, seed=3, size=2000, arms=(2,))
 
@@ -80,10 +78,10 @@ def test_errors_and_shares_agree_with_an_audit():
     """Oracle: `audit`. 2,000 draws each; shares within 5% and errors within 5 standard errors."""
     settings = Settings(2000, 1, 5000)
     point = Point(Problem(10, "normal", 0.1), "Racing-Normal", 0.1)
-    problems = synthetic.Problems(settings.seed, settings.size)
+    problems = study.Problems(settings.seed, settings.size)
     record = study.measured(point, problems, settings, threading.Event())
-    method = synthetic.METHODS[point.method](point.delta)
-    report = audit(problems(point.problem).population, method, draws=2000, rng=np.random.default_rng(5))
+    method = study.METHODS[point.method](point.delta)
+    report = audit(problems(point.problem).population, method=method, draws=2000, rng=5)
     assert record.draws == 2000
     assert record.errors > 10
     assert abs(record.errors - report.errors) < 5 * np.sqrt(record.errors + report.errors)
@@ -94,13 +92,13 @@ def test_draws_that_read_everything_are_not_repeated(monkeypatch):
     monkeypatch.setattr(study, "ENOUGH_SCANS", 100)
     settings = Settings(1000, 0, 2000)
     point = Point(Problem(10, "lognormal", 0.1), "Racing-EBS", 0.001)
-    record = study.measured(point, synthetic.Problems(0, 2000), settings, threading.Event())
+    record = study.measured(point, study.Problems(0, 2000), settings, threading.Event())
     assert (record.draws, record.read, record.errors) == (100, 1.0, 0)
 
 
 def test_lil_ucb_ends_when_it_has_read_enough(monkeypatch):
     monkeypatch.setattr(study, "PULLS_A_DRAW", 50)
-    settings, problems = Settings(1000, 0, 2000), synthetic.Problems(0, 2000)
+    settings, problems = Settings(1000, 0, 2000), study.Problems(0, 2000)
     slow, other = (
         study.measured(
             Point(Problem(10, "normal", 1e-4), method, 0.1), problems, settings, threading.Event()
@@ -112,11 +110,11 @@ def test_lil_ucb_ends_when_it_has_read_enough(monkeypatch):
 
 
 def test_rewards_have_the_sums_and_the_scale():
-    for shape in synthetic.SHAPES:
-        for scale in synthetic.SCALES:
-            prepared = synthetic.Problems(0, 3000)(Problem(10, shape, scale))
-            drawn = synthetic.rewards(Problem(10, shape, scale), 0, 3000)
-            np.testing.assert_allclose(np.exp(drawn.sum(axis=0)), synthetic.probabilities(10), rtol=1e-9)
+    for shape in study.SHAPES:
+        for scale in study.SCALES:
+            prepared = study.Problems(0, 3000)(Problem(10, shape, scale))
+            drawn = study.rewards(Problem(10, shape, scale), 0, 3000)
+            np.testing.assert_allclose(np.exp(drawn.sum(axis=0)), study.probabilities(10), rtol=1e-9)
             np.testing.assert_allclose(drawn.std(axis=0), scale, rtol=1e-9)
             differences = np.diff(totals(prepared.population) - drawn.sum(axis=0))
             np.testing.assert_allclose(differences, 0.0, atol=1e-9)
@@ -124,13 +122,13 @@ def test_rewards_have_the_sums_and_the_scale():
 
 def test_a_race_on_the_table_goes_on_to_its_end():
     """A race on a library's table turns to a scan where this one reads on, and so looks less often."""
-    drawn = synthetic.rewards(Problem(10, "normal", 0.1), 0, 20_000)
-    printed = synthetic.PaperTable(drawn)
-    method = synthetic.METHODS["Racing-Normal"](0.01)
+    drawn = study.rewards(Problem(10, "normal", 0.1), 0, 20_000)
+    printed = study.PaperTable(drawn)
+    method = study.METHODS["Racing-Normal"](0.01)
     rng = np.random.default_rng(0)
     offsets = rng.gumbel(size=(20, 10))
     reshuffled = printed.reshuffled(rng)
-    assert isinstance(reshuffled, synthetic.PaperTable)
+    assert isinstance(reshuffled, study.PaperTable)
     looks = method.best_each(reshuffled, offsets, rng).looks
-    scanned = method.best_each(synthetic.Table(drawn), offsets, rng).looks
+    scanned = method.best_each(study.Table(drawn), offsets, rng).looks
     assert looks.mean() > scanned.mean() + 1

@@ -4,15 +4,8 @@ from itertools import product
 
 from gumbelrace.applications.demo import Row, Standing, WatchedRace
 from gumbelrace.methods.base import Outcome, Promise
-from gumbelrace.paper.records import (
-    BoundPoint,
-    Broken,
-    Claim,
-    DataFile,
-    Level,
-    Record,
-    SyntheticStudy,
-)
+from gumbelrace.paper.claims import Claim
+from gumbelrace.paper.synthetic_study import BoundPoint, Broken, Level, Record, SyntheticStudy
 
 DELTAS = (0.001, 0.003, 0.01, 0.03, 0.1)
 SHAPES = ("normal", "uniform", "lognormal")
@@ -83,7 +76,7 @@ def study():
         bounds=bounds,
         levels=levels,
         race=race(),
-        files=[DataFile("records & more.csv", "a line for each `method`")],
+        files={"records & more.csv": "a line for each `method`"},
     )
 
 

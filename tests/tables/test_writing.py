@@ -5,7 +5,8 @@ import csv
 import pytest
 from pyarrow import parquet
 
-from gumbelrace.paper.records import Claim, Problem
+from gumbelrace.paper.claims import Claim
+from gumbelrace.paper.synthetic_study import Problem
 from gumbelrace.tables.writing import write_rows
 
 ROWS = [Problem(2, "normal", 0.1), Problem(10, "log,normal", 1 / 3)]

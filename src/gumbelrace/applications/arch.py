@@ -25,12 +25,17 @@ from gumbelrace.kernels.normal_laws import NormalPseudoprior
 from gumbelrace.methods.base import Method
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.race import Race
-from gumbelrace.models.arch.data import Lagged, lagged
+from gumbelrace.models.arch.data import Lagged, Returns, lagged
 from gumbelrace.models.arch.expansion import Expansion, expand
-from gumbelrace.models.arch.fit import Laplace, laplace, log_evidence_by_importance
 from gumbelrace.models.arch.likelihood import ArchLikelihood
-from gumbelrace.models.arch.model import TAU, Arch, compiled_prior
-from gumbelrace.models.returns import Returns
+from gumbelrace.models.arch.model import (
+    TAU,
+    Arch,
+    Laplace,
+    compiled_prior,
+    laplace,
+    log_evidence_by_importance,
+)
 
 Floats = NDArray[np.float64]
 ORDERS = (5, 10, 15, 20, 25, 30)
@@ -45,22 +50,13 @@ DRAWS = 2000
 
 @dataclass(frozen=True, eq=False)
 class Setting(ABC):
-    """Models of all orders, fitted to the same rows, and how a chain walks over them.
+    """Models of all orders, fitted to the same rows, and how a chain walks over them."""
 
-    Attributes
-    ----------
-    data : Lagged
-        Rows that have all lags of the largest order.
-    fits : tuple of Laplace
-        The posterior of each model around its mode.
-    """
-
-    data: Lagged
-    fits: tuple[Laplace, ...]
+    data: Lagged  # rows that have all lags of the largest order
+    fits: tuple[Laplace, ...]  # the posterior of each model around its mode
 
     @property
     def orders(self) -> list[int]:
-        """Order of each model."""
         return [fit.model.order for fit in self.fits]
 
     @property
@@ -75,15 +71,7 @@ class Setting(ABC):
 
     @abstractmethod
     def kernel(self, method: Method | None = None, adapt_for: int = 0) -> CarlinChib:
-        """Make the kernel of a chain over the orders.
-
-        Parameters
-        ----------
-        method : Method, optional
-            Decides.
-        adapt_for : int
-            Number of steps in which the weights of the orders adapt.
-        """
+        """Make the kernel of a chain over the orders; weights adapt in its first `adapt_for` steps."""
 
     def start(self, kernel: CarlinChib, rng: np.random.Generator) -> ModelChoice:
         """Give a state at the best order, with weights that make all orders about equally likely."""
@@ -94,18 +82,12 @@ class Setting(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Fitted(Setting):
-    """The setting of this library: an expansion of the log factors, and moves that need no gradients.
+    """The setting of this library: an expansion of the log factors, and moves that need no gradients."""
 
-    Attributes
-    ----------
-    control : Expansion
-        Control variate of all models.
-    """
-
-    control: Expansion
+    control: Expansion  # of all models
 
     def kernel(self, method: Method | None = None, adapt_for: int = 0) -> CarlinChib:
-        """Make the kernel of a chain over the orders; see `Setting.kernel`.
+        """Make the kernel; see `Setting.kernel`.
 
         The default method is ``Race(first=8)``: residuals of the control variate are close to
         normal. Far from the modes, where they may not be, a guard decides exactly.
@@ -136,8 +118,7 @@ def fit_orders(returns: Returns, orders: Sequence[int] = ORDERS, *, rng: Rng = N
 
     Examples
     --------
-    >>> from gumbelrace.models.arch.data import simulate
-    >>> from gumbelrace.models.returns import standardised
+    >>> from gumbelrace.models.arch.data import simulate, standardised
     >>> rng = np.random.default_rng(0)
     >>> fitted = fit_orders(standardised(simulate(3000, rng)), (2, 10), rng=rng)
     >>> int(fitted.log_evidence.argmax())
@@ -169,31 +150,24 @@ class Order(NamedTuple):
 
 
 def posterior(visited: NDArray[np.int64], log_weights: Floats, setting: Setting) -> list[Order]:
-    """Estimate log p(q | r) from the visits of chains with fixed weights.
-
-    Parameters
-    ----------
-    visited : ndarray of shape (chains, draws)
-        Number of the model at each step.
-    log_weights : ndarray of shape (K,)
-        The weights of the chains.
-    setting : Setting
-        The models.
-    """
+    """Estimate log p(q | r) from chains with fixed weights: `visited[c, t]` is the number of a model."""
     count = len(setting.fits)
     shares = _batch_shares(visited, count)
     share, error = shares.mean(axis=0), shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
     with np.errstate(divide="ignore", invalid="ignore"):
         log_p, spread = np.log(share) - log_weights, error / share
-    log_p, approximate = log_p - np.logaddexp.reduce(log_p), setting.log_evidence
-    approximate = approximate - np.logaddexp.reduce(approximate)
+    log_p, approximate = log_normalised(log_p), log_normalised(setting.log_evidence)
     counts = np.bincount(visited.ravel(), minlength=count)
     rows: Any = zip(setting.orders, counts, log_p, spread, approximate, strict=True)
     return [Order(q, int(n), float(p), float(e), float(a)) for q, n, p, e, a in rows]
 
 
+def log_normalised(log_p: Floats) -> Floats:
+    """Normalise logarithms of probabilities along the last axis."""
+    return log_p - np.logaddexp.reduce(log_p, axis=-1, keepdims=True)
+
+
 def _batch_shares(visited: NDArray[np.int64], count: int) -> Floats:
-    """Give the share of each model's visits in each batch."""
     length = visited.shape[1] // BATCHES
     if length == 0:
         raise InvalidArgument(f"chains of {visited.shape[1]} draws are too short; make {BATCHES} or more")
@@ -213,7 +187,7 @@ def by_importance(setting: Setting, rng: np.random.Generator, draws: int = DRAWS
     """Estimate by draws from the Laplace approximation of each order, weighted."""
     found = [log_evidence_by_importance(fit, setting.data, rng, draws) for fit in setting.fits]
     evidence, error = np.array([(one.log_evidence, one.error) for one in found]).T
-    log_p = evidence - np.logaddexp.reduce(evidence)
+    log_p = log_normalised(evidence)
     # The error of log p_q = e_q - log Σ exp e_k: derivatives δ_qk - p_k, errors independent.
     jacobian = np.eye(len(found)) - np.exp(log_p)
     return Estimates(log_p, np.sqrt(np.square(jacobian) @ np.square(error)))
@@ -224,13 +198,6 @@ def bic_by_package(returns: Returns, orders: Sequence[int]) -> list[float] | Non
 
     The package knows no segments: the returns are taken as one series. All orders are fitted to the same
     rows, with innovations of Student's t and no mean.
-
-    Parameters
-    ----------
-    returns : Returns
-        Standardised returns.
-    orders : sequence of int
-        Orders.
     """
     if find_spec("arch") is None:
         return None

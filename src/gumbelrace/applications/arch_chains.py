@@ -1,21 +1,39 @@
-"""Chains over the orders of ARCH models, what they say and what they took."""
+"""Chains over the orders of an ARCH model, what they say and what they took: `gumbelrace arch`."""
 
+import math
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.applications.arch import Order, Setting, posterior
+from gumbelrace.applications.arch import (
+    Estimates,
+    Fitted,
+    Order,
+    Setting,
+    bic_by_package,
+    by_importance,
+    fit_orders,
+    log_normalised,
+    posterior,
+)
+from gumbelrace.applications.store import write_tables
 from gumbelrace.chain.run import run
 from gumbelrace.chain.trace import Trace
+from gumbelrace.core.atomic import unfinished
+from gumbelrace.errors import optional
 from gumbelrace.kernels.base import Kernel
 from gumbelrace.kernels.carlin_chib import CarlinChib, ModelChoice
 from gumbelrace.methods.exact import Exact
+from gumbelrace.methods.race import Race
+from gumbelrace.models.arch.data import Returns
+from gumbelrace.verdict import Audit
 
 Floats = NDArray[np.float64]
 # Points of a track, and lags of an autocorrelation.
@@ -25,40 +43,24 @@ RACED, EXACT = "raced", "exact"
 TIMED, TIMED_EXACT, TIMINGS = 100, 10, 5
 # Sources of randomness of one seed.
 STREAMS = {"adapt": 0, RACED: 1, EXACT: 2, "audit": 3, "evidence": 4, "adapt exact": 5}
+# Shows that something is being done for as long as the context lasts.
+Waiting = Callable[[str], AbstractContextManager[Any]]
+TRACE = "trace.nc"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How long chains are.
+    """How long chains are."""
 
-    Attributes
-    ----------
-    steps : int
-        Steps of each chain.
-    chains : int
-        Number of chains.
-    delta : float
-        How likely the error of a decision may be.
-    first : int
-        Rows at the first look of a race.
-    seed : int
-        Seed of everything.
-    adapt : int
-        Steps in which the weights of the orders adapt.
-    audited : int
-        Steps whose decisions are made again exactly.
-    """
-
-    steps: int = 20_000
+    steps: int = 20_000  # of each chain
     chains: int = 5
-    delta: float = 0.05
-    first: int = 8
-    seed: int = 0
-    adapt: int = 2000
-    audited: int = 1500
+    delta: float = 0.05  # how likely the error of a decision may be
+    first: int = 8  # rows at the first look of a race
+    seed: int = 0  # seed of everything
+    adapt: int = 2000  # steps in which the weights of the orders adapt
+    audited: int = 1500  # steps whose decisions are made again exactly
 
     def rng(self, use: str) -> np.random.Generator:
-        """Give the source of randomness for a use."""
         return np.random.default_rng([self.seed, STREAMS[use]])
 
 
@@ -91,33 +93,21 @@ class Cost(NamedTuple):
 
     @property
     def effective_a_read(self) -> float:
-        """Effective draws for each likelihood evaluated."""
         return self.effective / (self.steps * self.evaluations)
 
     @property
     def effective_a_second(self) -> float:
-        """Effective draws in each second."""
         return self.effective / (self.steps * self.seconds)
 
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """Chains of one sampler, and what they say.
-
-    Attributes
-    ----------
-    trace : Trace
-        The chains.
-    orders : list of Order
-        What all chains say together; `by_chain` has what each says.
-    cost : Cost
-        What they took.
-    """
+    """Chains of one sampler, and what they say."""
 
     name: str
     trace: Trace[ModelChoice]
-    orders: list[Order]
-    by_chain: list[list[Order]]
+    orders: list[Order]  # what all chains say together
+    by_chain: list[list[Order]]  # what each says
     cost: Cost
 
 
@@ -131,14 +121,12 @@ class Runs:
     progress: bool = True
 
     def adapted(self, kernel: CarlinChib, name: str = "adapt", chains: int = 1) -> Trace[ModelChoice]:
-        """Let the weights of the orders adapt."""
         rng = self.plan.rng(name)
         start = self.setting.start(kernel, rng)
-        place = self.folder / name.replace(" ", "-")
-        return self._run(kernel, start, (self.plan.adapt, chains), rng, place)
+        checkpoint = self.folder / name.replace(" ", "-")
+        return self._run(kernel, start, (self.plan.adapt, chains), rng, checkpoint)
 
     def sampled(self, name: str, kernel: CarlinChib, start: ModelChoice, steps: int) -> Sampled:
-        """Run the chains of a sampler."""
         size, rng = (steps, self.plan.chains), self.plan.rng(name)
         trace = self._run(kernel, start, size, rng, self.folder / name)
         visited, weights = np.asarray(trace["model"]), start.log_weights
@@ -152,11 +140,18 @@ class Runs:
         start: ModelChoice,
         size: tuple[int, int],
         rng: np.random.Generator,
-        place: Path,
+        checkpoint: Path,
     ) -> Trace[ModelChoice]:
         """Run (steps, chains); what comes after an interrupted trace must not be made of half of it."""
+        steps, chains = size
         trace = run(
-            kernel, start, steps=size[0], rng=rng, chains=size[1], progress=self.progress, checkpoint=place
+            kernel,
+            start,
+            steps=steps,
+            rng=rng,
+            chains=chains,
+            progress=self.progress,
+            checkpoint=checkpoint,
         )
         if trace.interrupted:
             raise KeyboardInterrupt
@@ -164,7 +159,6 @@ class Runs:
 
 
 def cost(name: str, trace: Trace[ModelChoice], setting: Setting) -> Cost:
-    """Sum up what chains took."""
     steps, needed = trace.chains * trace.draws, setting.exact_reads
     evaluations = float(np.sum(trace.info.evaluations)) / steps
     seconds = seconds_a_step(trace.kernel, trace.last[0], TIMED_EXACT if is_exact(trace) else TIMED)
@@ -188,7 +182,6 @@ def seconds_a_step(kernel: Kernel[ModelChoice], state: ModelChoice, steps: int) 
 
 
 def is_exact(trace: Trace[ModelChoice]) -> bool:
-    """Say whether a chain's decisions are exact."""
     return isinstance(getattr(trace.kernel, "method", None), Exact)
 
 
@@ -219,8 +212,7 @@ def moments_of(trace: Trace[ModelChoice]) -> NDArray[np.int64]:
 def tracked(name: str, trace: Trace[ModelChoice], setting: Setting, log_p: Floats) -> Iterator[Track]:
     """Give the estimates of each moment, which are normalised first."""
     reads, moments = spent(trace, setting), moments_of(trace)
-    log_p = log_p - np.logaddexp.reduce(log_p, axis=1)[:, None]
-    for row, moment in zip(log_p, moments, strict=True):
+    for row, moment in zip(log_normalised(log_p), moments, strict=True):
         for order, value in zip(setting.orders, row, strict=True):
             if np.isfinite(value):
                 yield Track(name, order, int(reads[moment - 1]), float(value))
@@ -234,3 +226,137 @@ def correlations(sampler: Sampled, setting: Setting) -> Iterator[Correlation]:
     for lag in range(min(LAGS, centred.shape[1] - 1) + 1):
         product = centred[:, : centred.shape[1] - lag] * centred[:, lag:]
         yield Correlation(sampler.name, lag, float(product.mean() / scale))
+
+
+class Compared(NamedTuple):
+    """log p(q | r) of one order by several ways, and the standard errors."""
+
+    order: int
+    visits: int
+    log_probability: float
+    error: float
+    importance: float
+    importance_error: float
+    laplace: float
+    bic: float | None  # of the package `arch`; lower is better
+
+
+class Parameter(NamedTuple):
+    """A parameter of the most probable model."""
+
+    name: str
+    mean: float
+    deviation: float
+    low: float  # 2.5% and 97.5% quantiles
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class ArchResult:
+    """What is known of the orders."""
+
+    fitted: Fitted
+    plan: Plan
+    start: ModelChoice  # where they started, with the adapted weights
+    raced: Sampled
+    audit: Audit  # decisions of theirs that were made again exactly
+    importance: Estimates  # of log p(q | r), by importance sampling
+    bic: list[float] | None = None  # of each order, by the package `arch`
+
+    @property
+    def best(self) -> int:
+        """Number of the most probable model."""
+        return int(np.argmax([one.log_probability for one in self.raced.orders]))
+
+    @property
+    def samplers(self) -> tuple[Sampled, ...]:
+        return (self.raced,)
+
+    @property
+    def orders(self) -> list[Any]:
+        found = []
+        for k, (order, visits, log_p, error, laplace) in enumerate(self.raced.orders):
+            importance, spread = (float(values[k]) for values in self.importance)
+            bic = None if self.bic is None else self.bic[k]
+            found.append(Compared(order, visits, log_p, error, importance, spread, laplace, bic))
+        return found
+
+    @property
+    def tracks(self) -> list[Track]:
+        return [track for sampler in self.samplers for track in tracks(sampler, self.fitted)]
+
+    @property
+    def correlations(self) -> list[Correlation]:
+        return [one for sampler in self.samplers for one in correlations(sampler, self.fitted)]
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        """Parameters of the most probable model, on the scale of the standardised returns."""
+        trace, model = self.raced.trace, self.fitted.fits[self.best].model
+        here = np.asarray(trace["model"]) == self.best
+        drawn = [model.natural(x) for x in np.asarray(trace[f"parameters.{self.best}"])[here]]
+        values = np.array([np.append(alpha, nu) for alpha, nu in drawn])
+        names = [*(f"α{i}" for i in range(model.order + 1)), "ν"]
+        return [summary(name, column) for name, column in zip(names, values.T, strict=True)]
+
+    @property
+    def apart(self) -> float:
+        """Largest difference from importance sampling, in standard errors, of the orders visited."""
+        seen = [one for one in self.orders if one.visits]
+        return max(
+            math.fabs(x.log_probability - x.importance) / math.hypot(x.error, x.importance_error)
+            for x in seen
+        )
+
+
+def summary(name: str, values: Floats) -> Parameter:
+    low, high = np.quantile(values, [0.025, 0.975])
+    return Parameter(name, float(values.mean()), float(values.std()), float(low), float(high))
+
+
+def check_packages() -> None:
+    """Say now, not after the chains, what is not installed."""
+    for name in ("arviz_base", "arviz_stats"):
+        optional(name, "arviz")
+
+
+def choose_order(
+    returns: Returns, orders: Sequence[int], plan: Plan, folder: Path, waiting: Waiting = nullcontext
+) -> ArchResult:
+    """Fit all orders and run chains over them.
+
+    What was stopped goes on where it was: its chains have checkpoints in `folder`. `waiting` shows what is
+    being done where a chain does not show how far it is.
+    """
+    with waiting("fitting all orders"):
+        fitted = fit_orders(returns, orders, rng=np.random.default_rng(plan.seed))
+    result = run_chains(fitted, plan, checkpoints(folder, plan))
+    with waiting("fitting all orders by the package arch"):
+        return replace(result, bic=bic_by_package(returns, orders))
+
+
+def checkpoints(folder: Path, plan: Plan) -> Path:
+    return folder / f".arch-{plan.steps}-{plan.chains}-{plan.seed}"
+
+
+def run_chains(fitted: Fitted, plan: Plan, folder: Path, progress: bool = True) -> ArchResult:
+    race, runs = Race(delta=plan.delta, first=plan.first), Runs(fitted, plan, folder, progress)
+    start = runs.adapted(fitted.kernel(race, adapt_for=plan.adapt)).last[0]._replace(iteration=0)
+    raced = runs.sampled(RACED, fitted.kernel(race), start, plan.steps)
+    share = min(1.0, plan.audited / (raced.trace.chains * raced.trace.draws))
+    audit = raced.trace.audit(share, rng=plan.rng("audit"))
+    return ArchResult(fitted, plan, start, raced, audit, by_importance(fitted, plan.rng("evidence")))
+
+
+def write_result(folder: Path, result: ArchResult) -> dict[str, str]:
+    """Write what a page shows, and the chains; return the files and what is in them."""
+    tables: dict[str, tuple[str, Sequence[Any]]] = {
+        "orders": ("log p(q | r) of each order, with its error", result.orders),
+        "parameters": ("parameters of the most probable order", result.parameters),
+        "tracks": ("estimates of log p(q | r) over time", result.tracks),
+        "correlations": ("autocorrelation of the order", result.correlations),
+    }
+    files = write_tables(folder, tables)
+    with unfinished(folder / TRACE) as path:
+        result.raced.trace.to_arviz().to_netcdf(path)
+    return {**files, TRACE: "the raced chains, for ArviZ"}

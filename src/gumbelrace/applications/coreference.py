@@ -1,9 +1,14 @@
-"""Clusters of a file of mentions: all blocks, several samplers and runs, and how good the clusters are."""
+"""Clusters of a file of mentions (paper, section 5.3): blocks are searched by samplers, in several runs.
+
+Weights of the factor come from a regression; its shaping is chosen by the clusters that it leads to.
+"""
 
 import functools
 import hashlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
@@ -13,58 +18,172 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.applications.coreference_search import SAMPLERS, Search, Searched, searched
-from gumbelrace.applications.store import Store, done_in_threads, stored
+from gumbelrace.applications.store import Stopped, Store, done_in_threads, stored, write_tables
+from gumbelrace.kernels.annealing import Geometric
+from gumbelrace.kernels.clusters.kernel import ClusterGibbs
+from gumbelrace.kernels.clusters.worker import MOST_KEPT, Keep
 from gumbelrace.kernels.gibbs import Labels
+from gumbelrace.kernels.scan import Shuffled
+from gumbelrace.methods.base import Method
+from gumbelrace.methods.bounds import Marginal
 from gumbelrace.methods.exact import Exact
-from gumbelrace.models.coreference.bcubed import BCubed, bcubed
-from gumbelrace.models.coreference.block import Block, block_of
+from gumbelrace.methods.race import Race
 from gumbelrace.models.coreference.factor import Factor
-from gumbelrace.models.coreference.mentions import MISSING, Mentions, mentions
+from gumbelrace.models.coreference.fit import BCubed, bcubed, fit, rank_shapings
+from gumbelrace.models.coreference.mentions import MISSING, Block, Mentions, block_of, mentions
 from gumbelrace.models.coreference.simulate import simulate
+from gumbelrace.population.pairs import Pairs
 from gumbelrace.tables.mentions import ReadMentions
-from gumbelrace.tables.writing import write_rows
 from gumbelrace.verdict import clopper_pearson
 
+# Rows at the first look at a cluster: the paper's.
+FIRST = 3
 Indices = NDArray[np.int64]
 # Choices that are made again exactly, about so many.
 AUDITED = 20_000
 CONFIDENCE = 0.95
-CONTENTS = {"clusters": "the cluster of each mention", "sweeps": "what each sweep reached and took"}
+
+
+class Sampler(NamedTuple):
+    """How mentions choose their clusters: who decides, and what is kept of the factor's values."""
+
+    method: Callable[[float], Method]
+    keep: Keep
+    ranged: bool = True  # whether the range of the factor is used
+
+
+SAMPLERS = {
+    "exact": Sampler(lambda delta: Exact(), Keep.NOTHING),
+    "sums": Sampler(lambda delta: Exact(), Keep.SUMS),
+    "raced": Sampler(lambda delta: Race(delta=delta, first=FIRST), Keep.NOTHING),
+    "pairs": Sampler(lambda delta: Race(delta=delta, first=FIRST), Keep.PAIRS),
+    "paper": Sampler(
+        lambda delta: Race(variance=Marginal(shrink=0.0), delta=delta, first=FIRST), Keep.NOTHING, False
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Search:
+    """How a block is searched."""
+
+    sweeps: int = 10  # of each start
+    cold: int = 3  # of these, at the end, with temperature 0
+    hottest: float = 1.0  # temperature of the first sweep; they fall geometrically
+    coolest: float = 0.1  # of the last one that is not cold
+    delta: float = 0.05  # how likely the error of a choice may be
+    # Whether every mention starts in a cluster of its own, as in the paper; otherwise mentions enter one
+    # by one in the first sweep, which lets races read less.
+    placed: bool = False
+    merges: bool = True  # whether to try to merge clusters after each sweep
+    starts: int = 4  # searches of a block; the partition of highest probability is kept
+
+    def kernel(self, pairs: Pairs, sampler: Sampler) -> ClusterGibbs:
+        """Make the kernel whose steps are the sweeps."""
+        warm = max(self.sweeps - self.cold, 1)
+        ratio = (self.coolest / self.hottest) ** (1.0 / max(warm - 1, 1))
+        annealing = Geometric(self.hottest, ratio, zero_after=warm)
+        method = sampler.method(self.delta)
+        if not sampler.ranged:
+            pairs = pairs.without_range()
+        return ClusterGibbs(
+            pairs,
+            method=method,
+            keep=sampler.keep,
+            scan=Shuffled(),
+            annealing=annealing,
+            merges=self.merges,
+        )
+
+
+def picked(mentions: int) -> str:
+    """Name the sampler that is likely to be fastest: exact with sums, as long as they fit into memory."""
+    return "sums" if mentions <= MOST_KEPT else "raced"
+
+
+class Searched(NamedTuple):
+    """The search of one block; an entry for each sweep, of all starts together, but for the labels."""
+
+    labels: list[list[int]]  # the cluster of each mention, of the best start
+    evaluations: list[int]  # factors computed
+    rewards: list[int]  # those of an exact sweep
+    seconds: list[float]  # processor time
+    weighing: int  # factors computed to compare the starts
+
+
+def searched(
+    kernel: ClusterGibbs, search: Search, rng: np.random.Generator, stop: threading.Event
+) -> Searched:
+    """Search a block from every start; keep the best, and count what all of them took."""
+    starts = [one_start(kernel, search, rng, stop) for _ in range(search.starts)]
+    best, weighing = 0, 0
+    if search.starts > 1:
+        states = [Labels(np.array(labels[-1], np.int32)) for labels, _ in starts]
+        weights = [kernel.log_weight(state) for state in states]
+        best = int(np.argmax([weight for weight, _ in weights]))
+        weighing = sum(computed for _, computed in weights)
+    evaluations, rewards, seconds = np.sum([counts for _, counts in starts], axis=0).tolist()
+    return Searched(
+        starts[best][0], [int(n) for n in evaluations], [int(n) for n in rewards], seconds, weighing
+    )
+
+
+def one_start(
+    kernel: ClusterGibbs, search: Search, rng: np.random.Generator, stop: threading.Event
+) -> tuple[list[list[int]], NDArray[np.float64]]:
+    """Make the sweeps of one start: the labels after each; factors computed, rewards and seconds."""
+    state, labels, counts = kernel.start(placed=search.placed), [], np.zeros((3, search.sweeps))
+    for sweep in range(search.sweeps):
+        if stop.is_set():
+            raise Stopped
+        started, before = time.thread_time(), kernel.computed
+        state, info = kernel.step(rng, state)
+        labels.append(state.labels.tolist())
+        counts[:, sweep] = kernel.computed - before, info.rewards, time.thread_time() - started
+    return labels, counts
+
+
+# All shapings are tried on blocks up to a size, as larger ones would take most of the time; then the best
+# few of them, more thoroughly, on blocks up to another.
+QUICK, SMALL = Search(starts=2), 1000
+THOROUGH, LARGE, FEW = Search(), 3000, 6
+
+
+def fitted(
+    blocks: Sequence[Block], rng: np.random.Generator, complete: bool = False, jobs: int = 1
+) -> tuple[Factor, BCubed]:
+    """Fit the weights, then choose the shaping; give the factor, and the B³ it has on these blocks.
+
+    Blocks without labelled mentions are left out. `complete` is as in `bcubed`.
+    """
+    usable = [block for block in blocks if len(block) > 1 and (block.label != MISSING).any()]
+    factor = fit(usable, rng, complete)
+    small, large = ([b for b in usable if len(b) <= most] or usable for most in (SMALL, LARGE))
+    with ThreadPoolExecutor(jobs) as pool:
+        first = rank_shapings(factor, small, partial(clusters, QUICK), complete, apply=pool.map)
+        few = [one.shaping for one, _ in first[:FEW]]
+        return rank_shapings(factor, large, partial(clusters, THOROUGH), complete, few, pool.map)[0]
+
+
+def clusters(search: Search, pairs: Pairs) -> NDArray[np.int64]:
+    """Cluster a block exactly; always with the same random numbers."""
+    kernel = search.kernel(pairs, SAMPLERS["sums"])
+    found = searched(kernel, search, np.random.default_rng(0), threading.Event())
+    return np.array(found.labels[-1], np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is searched, and how.
-
-    Attributes
-    ----------
-    mentions : Mentions
-        All mentions.
-    factor : Factor
-        The pairwise factor.
-    search : Search
-        How a block is searched.
-    samplers : sequence of str
-        Names of `SAMPLERS`.
-    runs : int
-        How often each searches, with other random numbers.
-    seed : int
-        Seed of everything.
-    complete : bool
-        Whether all mentions of labelled persons are labelled; see `bcubed`.
-    blocks : sequence of int, optional
-        Numbers of the blocks to search. Default: all of them.
-    """
+    """What is searched, and how."""
 
     mentions: Mentions
     factor: Factor
     search: Search
-    samplers: Sequence[str]
-    runs: int = 1
-    seed: int = 0
-    complete: bool = False
-    blocks: Sequence[int] | None = None
+    samplers: Sequence[str]  # names of `SAMPLERS`
+    runs: int = 1  # how often each searches, with other random numbers
+    seed: int = 0  # seed of everything
+    complete: bool = False  # whether all mentions of labelled persons are labelled; see `bcubed`
+    blocks: Sequence[int] | None = None  # numbers of the blocks to search; default: all
 
     @functools.cached_property
     def rows(self) -> list[Indices]:
@@ -100,7 +219,6 @@ class Piece(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Name in the store."""
         return f"{self.sampler}/{self.run}/{self.block}"
 
 
@@ -135,25 +253,13 @@ class Checked(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Resolved:
-    """What a task gave.
-
-    Attributes
-    ----------
-    task : Task
-        What was searched.
-    points : list of Point
-        How good clusters were after each sweep.
-    clusters : dict
-        For each sampler, the clusters of its first run: a number for each mention, from 0 on; -1 for those
-        that were not searched.
-    audits : list of Checked
-        For each sampler that races.
-    """
+    """What a task gave."""
 
     task: Task
-    points: list[Point]
+    points: list[Point]  # how good clusters were after each sweep
+    # By sampler, the clusters of its first run: a number for each mention, -1 for those not searched.
     clusters: dict[str, Indices]
-    audits: list[Checked]
+    audits: list[Checked]  # of each sampler that races
 
     def last(self, sampler: str) -> list[Point]:
         """Give the last point of each run of a sampler."""
@@ -169,20 +275,10 @@ def simulated_mentions(count: int, seed: int) -> ReadMentions:
 def resolve(
     task: Task, folder: Path, jobs: int = 1, finished: Callable[[int], None] = lambda mentions: None
 ) -> Resolved:
-    """Search every block by every sampler.
+    """Search every block by every sampler, in threads.
 
-    What was stopped goes on where it was: finished blocks lie in `folder`.
-
-    Parameters
-    ----------
-    task : Task
-        What to search.
-    folder : Path
-        Where finished blocks are kept.
-    jobs : int
-        Threads.
-    finished : callable
-        Called with the number of mentions of each block that is done.
+    What was stopped goes on where it was: finished blocks lie in `folder`. `finished` is called with the
+    number of mentions of each block that is done.
     """
     largest_first = sorted(range(len(task.rows)), key=lambda b: -len(task.rows[b]))
     pieces = [Piece(*one) for one in product(largest_first, task.samplers, range(task.runs))]
@@ -205,7 +301,6 @@ def one_block(
 
 
 def summed_up(task: Task, store: Store) -> Resolved:
-    """Put the blocks of each run together."""
     points: list[Point] = []
     clusters = {}
     for sampler in task.samplers:
@@ -220,10 +315,9 @@ def summed_up(task: Task, store: Store) -> Resolved:
 
 
 def run_points(task: Task, sampler: str, run: int, blocks: Sequence[Searched]) -> Iterator[Point]:
-    """Give the points of a run."""
-    made, exact = (np.sum([found[k] for found in blocks], axis=0) for k in (1, 2))
+    evaluations, exact = (np.sum([found[k] for found in blocks], axis=0) for k in (1, 2))
     seconds = np.cumsum(np.sum([found.seconds for found in blocks], axis=0))
-    so_far, exact_so_far = np.cumsum(made), np.cumsum(exact)
+    so_far, exact_so_far = np.cumsum(evaluations), np.cumsum(exact)
     so_far[-1] += sum(found.weighing for found in blocks)
     for sweep in range(task.search.sweeps):
         clusters = together(task, [found.labels[sweep] for found in blocks])
@@ -234,7 +328,7 @@ def run_points(task: Task, sampler: str, run: int, blocks: Sequence[Searched]) -
             sweep + 1,
             int(so_far[sweep]),
             int(exact_so_far[sweep]),
-            float(made[sweep] / max(exact[sweep], 1)),
+            float(evaluations[sweep] / max(exact[sweep], 1)),
             float(seconds[sweep]),
             int(clusters.max()) + 1,
             *(score or (None, None, None)),
@@ -245,9 +339,9 @@ def together(task: Task, labels: Sequence[Sequence[int]]) -> Indices:
     """Give each mention of the file a number for its cluster, from 0 on; -1 if it was not searched."""
     clusters, used = np.full(len(task.mentions), -1), 0
     for rows, of_block in zip(task.rows, labels, strict=True):
-        own = np.unique(np.asarray(of_block), return_inverse=True)[1]
-        clusters[rows] = used + own
-        used += int(own.max()) + 1
+        numbers = np.unique(np.asarray(of_block), return_inverse=True)[1]
+        clusters[rows] = used + numbers
+        used += int(numbers.max()) + 1
     return clusters
 
 
@@ -271,8 +365,8 @@ def audited(task: Task, store: Store, sampler: str) -> Checked:
         kernel = search.kernel(task.factor.pairs(block_of(task.mentions, task.rows[b])), SAMPLERS[sampler])
         for sweep in {0, task.search.sweeps - 1}:
             state = Labels(np.array(found.labels[sweep], np.int32), sweep)
-            wrong, made, *_ = kernel.audit(rng, state)
-            errors, choices = errors + wrong, choices + made
+            wrong, checked, *_ = kernel.audit(rng, state)
+            errors, choices = errors + wrong, choices + checked
     return Checked(sampler, errors, choices)
 
 
@@ -290,7 +384,8 @@ def write_resolved(folder: Path, resolved: Resolved, ids: Sequence[str]) -> dict
     clusters = resolved.clusters[resolved.task.samplers[0]].tolist()
     names = [found.block_names[number] for number in found.block.tolist()]
     rows = [Assigned(*row) for row in zip(ids, names, clusters, strict=True)]
-    tables: dict[str, Sequence[Any]] = {"clusters": rows, "sweeps": resolved.points}
-    return {
-        name: CONTENTS[table] for table, kept in tables.items() for name in write_rows(folder, table, kept)
+    tables: dict[str, tuple[str, Sequence[Any]]] = {
+        "clusters": ("the cluster of each mention", rows),
+        "sweeps": ("what each sweep reached and took", resolved.points),
     }
+    return write_tables(folder, tables)

@@ -26,7 +26,6 @@ from gumbelrace.methods.bounds import Normal, Serfling
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.lilucb import LilUCB
 from gumbelrace.methods.race import Looks, Race
-from gumbelrace.models.synthetic import normalised
 from gumbelrace.population.base import Population
 from gumbelrace.population.factors import factors
 from gumbelrace.population.table import table
@@ -34,15 +33,12 @@ from gumbelrace.sampling import sample
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
-
 SIZE, DELTA, SCALE = 100_000, 0.05, 1e-4
 PROBABILITIES = np.array([0.4, 0.3, 0.2, 0.1])
 # Picked from many draws, because its arms are dropped one after the other and the lead changes.
 REWARDS_SEED, RACE_SEED = 3, 3809
-
 SEED = 20160620
 ROUNDS = 5
-
 # Slow methods get a share of the draws.
 CONTENDERS: tuple[tuple[str, Method, float], ...] = (
     ("exact scan", Exact(), 0.1),
@@ -95,7 +91,6 @@ def problem(size: int, arms: int) -> Population:
 
 
 def rows(population: Population, draws: int) -> Iterator[Row]:
-    """Try one method after the other."""
     scan = CONTENDERS[0][1]
     for name, method, share in CONTENDERS:
         count = max(1, round(share * draws))
@@ -216,7 +211,7 @@ def looks(asked: Sequence[Asked], at: Indices, outcome: Outcome) -> Iterator[Loo
 
 def judged(look: Look, rewards: Floats, offset: Floats, per_deviation: float) -> Iterator[Standing]:
     """Compare each arm with the leader: sums over all rows, estimated from those read."""
-    size, taken = len(rewards), len(look.rows)
+    size, rows = len(rewards), len(look.rows)
     seen = rewards[np.ix_(look.rows, look.arms)]
     sums = size * seen.mean(axis=0) + offset[look.arms]
     leader = int(np.argmax(sums))
@@ -224,4 +219,24 @@ def judged(look: Look, rewards: Floats, offset: Floats, per_deviation: float) ->
     for arm, gap, margin in zip(look.arms, sums - sums[leader], margins, strict=True):
         alive = bool(np.isin(arm, look.after))
         interval = (float(gap), float(gap - margin), float(gap + margin))
-        yield Standing(look.number, taken, int(arm), *interval, alive)
+        yield Standing(look.number, rows, int(arm), *interval, alive)
+
+
+def normalised(
+    rewards: NDArray[np.float64], log_p: NDArray[np.float64], scale: float
+) -> NDArray[np.float64]:
+    """Shift and scale each column so that it sums to `log_p` and has standard deviation `scale`.
+
+    Parameters
+    ----------
+    rewards : ndarray of shape (N, D)
+        Rewards of any distribution.
+    log_p : ndarray of shape (D,)
+        Wanted sums, log p(X).
+    scale : float
+        Wanted standard deviation σ: the smaller, the easier.
+    """
+    centred: NDArray[np.float64] = rewards - rewards.mean(axis=0)
+    centred *= scale / rewards.std(axis=0)
+    centred += (log_p / len(rewards)) - centred.mean(axis=0)
+    return centred

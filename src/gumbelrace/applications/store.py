@@ -1,15 +1,19 @@
-"""Long work in pieces, done in threads; what is finished is on disk, and work that was stopped goes on."""
+"""Long work in pieces, done in threads; what is finished is on disk, and work that was stopped goes on.
+
+Results are written as tables, each with a few words on what is in it.
+"""
 
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from gumbelrace.chain.checkpoint import opened
+from gumbelrace.tables.writing import write_rows
 
 ROWS = "rows.jsonl"
 
@@ -102,3 +106,12 @@ def done_in_threads(
         finally:  # also after Ctrl-C: what is under way ends soon
             stop.set()
             pool.shutdown(cancel_futures=True)
+
+
+def write_tables(folder: Path, tables: Mapping[str, tuple[str, Sequence[Any]]]) -> dict[str, str]:
+    """Write tables, given as name -> (what is in it, rows); return the files and what is in them."""
+    return {
+        file: contents
+        for name, (contents, rows) in tables.items()
+        for file in write_rows(folder, name, rows)
+    }

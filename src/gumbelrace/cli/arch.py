@@ -7,14 +7,13 @@ from typing import Annotated
 import typer
 
 from gumbelrace.applications.arch import ORDERS
-from gumbelrace.applications.arch_chains import Plan
-from gumbelrace.applications.arch_result import check_packages, choose_order, write_result
+from gumbelrace.applications.arch_chains import Plan, check_packages, choose_order, write_result
 from gumbelrace.cli.options import Folder, Seed, grouped, no_default
 from gumbelrace.cli.returns import AtNight, Price, Segment, Time, described, returns_of, simulated_returns
 from gumbelrace.cli.terminal import paragraphs, waiting
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.base import checked_delta
-from gumbelrace.models.returns import Overnight, Returns
+from gumbelrace.models.arch.data import Overnight, Returns
 from gumbelrace.report.arch import arch_page, plan_facts, summary
 from gumbelrace.report.page import write_page
 from gumbelrace.tables.writing import make_folder

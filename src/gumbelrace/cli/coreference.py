@@ -8,8 +8,16 @@ import numpy as np
 import typer
 from typer.core import TyperGroup
 
-from gumbelrace.applications.coreference import Task, resolve, simulated_mentions, write_resolved
-from gumbelrace.applications.coreference_search import SAMPLERS, Search, fitted, picked
+from gumbelrace.applications.coreference import (
+    SAMPLERS,
+    Search,
+    Task,
+    fitted,
+    picked,
+    resolve,
+    simulated_mentions,
+    write_resolved,
+)
 from gumbelrace.cli.options import (
     Complete,
     Delta,
@@ -25,9 +33,8 @@ from gumbelrace.cli.options import (
 from gumbelrace.cli.terminal import counting, paragraphs, waiting
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.base import checked_delta
-from gumbelrace.models.coreference.block import blocks
 from gumbelrace.models.coreference.factor import Factor
-from gumbelrace.models.coreference.mentions import MISSING, mentions
+from gumbelrace.models.coreference.mentions import MISSING, blocks, mentions
 from gumbelrace.models.coreference.simulate import simulate
 from gumbelrace.report.coreference import coreference_page, summary, task_facts
 from gumbelrace.report.page import write_page

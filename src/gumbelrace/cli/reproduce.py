@@ -17,9 +17,8 @@ from gumbelrace.cli.terminal import counting, paragraphs, waiting
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.paper.bounds import compared_levels
 from gumbelrace.paper.claims import claims_summary
-from gumbelrace.paper.records import Level, Record
 from gumbelrace.paper.synthetic import study_record, synthetic_page, write_data
-from gumbelrace.paper.synthetic_study import Settings, expected_cost, run
+from gumbelrace.paper.synthetic_study import Level, Record, Settings, expected_cost, run
 from gumbelrace.report.page import write_page
 from gumbelrace.tables.writing import make_folder
 
@@ -68,7 +67,7 @@ def synthetic(
     with waiting("making the page"):
         study = write_data(folder, study_record(settings, records))
         write_page(folder / PAGE, synthetic_page(study))
-    files = ", ".join(file.name for file in study.files)
+    files = ", ".join(study.files)
     print(paragraphs([*claims_summary(study.claims), ("page", str(folder / PAGE)), ("data", files)]))
 
 

@@ -9,21 +9,25 @@ import numpy as np
 import typer
 
 from gumbelrace.applications.arch import ORDERS, Estimates
-from gumbelrace.applications.arch_chains import Plan
-from gumbelrace.applications.arch_result import check_packages, checkpoints, choose_order, write_result
+from gumbelrace.applications.arch_chains import (
+    Plan,
+    check_packages,
+    checkpoints,
+    choose_order,
+    write_result,
+)
+from gumbelrace.applications.store import write_tables
 from gumbelrace.cli.options import Folder, Seed, no_default
 from gumbelrace.cli.returns import AtNight, Price, Segment, Time, described, returns_of, simulated_returns
 from gumbelrace.cli.terminal import paragraphs, waiting
-from gumbelrace.models.returns import Overnight, Returns
+from gumbelrace.models.arch.data import Overnight, Returns
 from gumbelrace.paper.arch import claims, paper_facts, reproduced_page
-from gumbelrace.paper.arch_exact import with_twin
 from gumbelrace.paper.arch_setting import fit_paper_setting
-from gumbelrace.paper.arch_study import PLAN, PaperStudy, run_paper_setting
-from gumbelrace.paper.claims import claims_summary
-from gumbelrace.paper.records import Claim
+from gumbelrace.paper.arch_study import PLAN, PaperStudy, run_paper_setting, with_twin
+from gumbelrace.paper.claims import Claim, claims_summary
 from gumbelrace.report.arch import plan_facts, summary
 from gumbelrace.report.page import write_page
-from gumbelrace.tables.writing import make_folder, write_rows
+from gumbelrace.tables.writing import make_folder
 
 PAGE = "arch.html"
 # Returns that are simulated if there are no data, and plans of --quick.
@@ -32,11 +36,6 @@ QUICK = Plan(steps=4000, adapt=1000, audited=200)
 QUICK_PAPER = replace(PLAN, steps=400, adapt=500, audited=100)
 # The exact twin of our chains makes a step for so many of theirs.
 STEPS_OF_TWIN = 10
-CONTENTS = {
-    "printed_claims": "the paper's statements and what was found",
-    "printed_tracks": "estimates of log p(q | r) over time in the paper's setting",
-    "printed_orders": "log p(q | r) by the raced chains in the paper's setting",
-}
 
 
 def arch(
@@ -86,19 +85,17 @@ def arch(
 
 def study_paper_setting(returns: Returns, reference: Estimates, plan: Plan, folder: Path) -> PaperStudy:
     """Fit all orders in the paper's setting and run its chains."""
-    with waiting("fitting all orders as printed"):
+    with waiting("fitting all orders in the paper's setting"):
         setting = fit_paper_setting(returns, ORDERS, rng=np.random.default_rng(plan.seed))
-    place = folder / f".printed-{plan.steps}-{plan.chains}-{plan.seed}"
+    place = folder / f".paper-{plan.steps}-{plan.chains}-{plan.seed}"
     return run_paper_setting(setting, reference, plan, place)
 
 
 def write_reproduced(folder: Path, study: PaperStudy, stated: Sequence[Claim]) -> dict[str, str]:
     """Write what the page shows of the paper's setting; return the files and what is in them."""
-    tables: dict[str, Sequence[Any]] = {
-        "printed_claims": stated,
-        "printed_tracks": study.tracks,
-        "printed_orders": study.raced.orders,
+    tables: dict[str, tuple[str, Sequence[Any]]] = {
+        "paper_claims": ("the paper's statements and what was found", stated),
+        "paper_tracks": ("estimates of log p(q | r) over time in the paper's setting", study.tracks),
+        "paper_orders": ("log p(q | r) by the raced chains in the paper's setting", study.raced.orders),
     }
-    return {
-        name: CONTENTS[table] for table, rows in tables.items() for name in write_rows(folder, table, rows)
-    }
+    return write_tables(folder, tables)

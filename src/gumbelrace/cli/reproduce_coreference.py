@@ -1,19 +1,28 @@
 """``gumbelrace reproduce coreference``: section 5.3 in the paper's setting, and in ours."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from gumbelrace.applications.coreference import Resolved, Task, resolve, simulated_mentions, write_resolved
-from gumbelrace.applications.coreference_search import Search, fitted
+from gumbelrace.applications.coreference import (
+    Resolved,
+    Search,
+    Task,
+    fitted,
+    resolve,
+    simulated_mentions,
+    write_resolved,
+)
+from gumbelrace.applications.store import write_tables
 from gumbelrace.cli.options import Complete, Fields, Folder, Seed, fields, no_default, processors
 from gumbelrace.cli.terminal import counting, paragraphs, waiting
 from gumbelrace.paper.coreference import (
     EXACT,
+    PAPER,
     PAPER_SETTING,
-    PRINTED,
     baselines,
     claims,
     held_out,
@@ -23,7 +32,7 @@ from gumbelrace.paper.coreference import (
 from gumbelrace.report.coreference import summary, task_facts
 from gumbelrace.report.page import write_page
 from gumbelrace.tables.mentions import read_mentions
-from gumbelrace.tables.writing import make_folder, write_rows
+from gumbelrace.tables.writing import make_folder
 
 PAGE, WEIGHTS = "coreference.html", "weights.json"
 SIMULATED = 20_000
@@ -66,18 +75,19 @@ def coreference(
         factor.save(folder / WEIGHTS)
     blocks = held_out(given.mentions, least, most)
     tasks = [
-        Task(given.mentions, factor, PAPER_SETTING, (PRINTED, EXACT), runs, seed, complete, blocks),
+        Task(given.mentions, factor, PAPER_SETTING, (PAPER, EXACT), runs, seed, complete, blocks),
         Task(given.mentions, factor, Search(), OURS, runs, seed, complete, blocks),
     ]
-    places = (folder / f".{name}-{seed}" for name in ("printed", "ours"))
+    places = (folder / f".{name}-{seed}" for name in ("paper", "ours"))
     paper, ours = (search_blocks(task, place, jobs) for task, place in zip(tasks, places, strict=True))
     with waiting("making the page"):
         found = [*claims(paper)]
+        tables: dict[str, tuple[str, Sequence[Any]]] = {
+            "paper_sweeps": ("what each sweep reached and took in the paper's setting", paper.points),
+            "claims": ("the paper's statements and what was found", found),
+        }
         files = write_resolved(folder, ours, given.ids) | {WEIGHTS: "the factor"}
-        for name in write_rows(folder, "printed_sweeps", paper.points):
-            files[name] = "what each sweep reached and took in the paper's setting"
-        for name in write_rows(folder, "claims", found):
-            files[name] = "the paper's statements and what was found"
+        files |= write_tables(folder, tables)
         beside = (found, [*baselines(ours.task)])
         write_page(folder / PAGE, reproduced_page((paper, ours), beside, task_facts(ours.task), files))
     print(paragraphs([*summary(ours), ("page", str(folder / PAGE))]))

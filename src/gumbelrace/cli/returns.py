@@ -7,8 +7,7 @@ import numpy as np
 import typer
 
 from gumbelrace.cli.options import no_default
-from gumbelrace.models.arch.data import simulate
-from gumbelrace.models.returns import Overnight, Returns, returns_from_prices, standardised
+from gumbelrace.models.arch.data import Overnight, Returns, returns_from_prices, simulate, standardised
 from gumbelrace.tables.prices import read_prices
 
 Price = Annotated[str, typer.Option(metavar="COLUMN", help="Column of the prices.")]

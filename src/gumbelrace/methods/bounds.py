@@ -1,4 +1,4 @@
-"""Bounds G(δ, T, σ̂, C): how far an estimated mean may lie above the true one (paper, Eq. 4).
+"""Bounds G(δ, T, σ̂, C): how far an estimated mean may lie above the true one (paper, Eq. 5).
 
 Both bounds of the paper have the form a_t·σ̂ + c_t·C, with numbers a_t and c_t that depend on the look
 alone. A new bound is a class that gives these two. `Paired` and `Marginal` say which σ̂ is meant: of the
@@ -133,7 +133,7 @@ class Normal(Bound):
         return Coefficients(per_deviation, np.zeros(len(looks)))
 
     def any_schedule(self, delta: float, looks: Floats, sizes: Floats) -> Coefficients:
-        """Give the paper's factor with B = Φ⁻¹(1 - δ/looks), a union bound (paper, Eq. 12)."""
+        """Give the paper's factor with B = Φ⁻¹(1 - δ/looks), a union bound (paper, Eq. 27)."""
         return _scaled(float(-scipy.special.ndtri(delta / max(len(looks), 1))), looks, sizes)
 
 

@@ -141,8 +141,8 @@ def gaussian_lattice(side: int, beta: float, gamma: float, least: float = 0.0) -
     side = checked_count(side, "side")
     if not (beta >= 0.0 and gamma >= 0.0 and np.isfinite([beta, gamma]).all()):
         raise InvalidArgument(f"beta is {beta} and gamma is {gamma}; both must be finite and at least 0")
-    place = np.arange(side, dtype=np.float64)
-    line = scipy.sparse.csr_array(np.exp(-gamma * (place[:, None] - place) ** 2))
+    site = np.arange(side, dtype=np.float64)
+    line = scipy.sparse.csr_array(np.exp(-gamma * (site[:, None] - site) ** 2))
     weights = scipy.sparse.csr_array(scipy.sparse.kron(line, line, format="csr"))
     weights.setdiag(0.0)
     weights.data *= beta

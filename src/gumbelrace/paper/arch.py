@@ -3,13 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gumbelrace.applications.arch import log_normalised
 from gumbelrace.applications.arch_chains import EXACT, RACED, Plan, correlations, spent
-from gumbelrace.paper.arch_exact import Audits, Checked, TwinResult
-from gumbelrace.paper.arch_study import PaperStudy
-from gumbelrace.paper.claims import claims_sentence, claims_table
-from gumbelrace.paper.records import Claim
+from gumbelrace.paper.arch_study import Audits, Checked, PaperStudy, TwinResult
+from gumbelrace.paper.claims import Claim, claims_section
 from gumbelrace.report.arch import arch_sections, cost_table, four_panels, what_it_took
 from gumbelrace.report.numbers import count, interval
 from gumbelrace.report.page import Block, Files, Page, Section, Text
@@ -20,11 +18,11 @@ LEAD = (
     "of the data for each decision. First in the paper's own setting, beside its figures; then in ours."
 )
 SETTING = (
-    "As printed: softplus with τ = 1, Laplace pseudopriors, minibatch Langevin proposals accepted at 36%, "
-    "bins of the data as control variates, a fifth of the rows always read, first looks at 50 rows, and "
-    "weights that start equal and adapt by 1 / (1 + t/100). The conditional of q has the ratio of prior to "
-    "pseudoprior that the paper leaves out. A gradient of a row counts as a likelihood; exact sampling "
-    "reads (K + 1) N a step."
+    "The paper's setting: softplus with τ = 1, Laplace pseudopriors, minibatch Langevin proposals "
+    "accepted at 36%, bins of the data as control variates, a fifth of the rows always read, first looks "
+    "at 50 rows, and weights that start equal and adapt by 1 / (1 + t/100). The conditional of q has the "
+    "ratio of prior to pseudoprior that the paper leaves out. A gradient of a row counts as a likelihood;"
+    " exact sampling reads (K + 1) N a step."
 )
 CAPTION = (
     "The paper's setting. (a) Standardised returns. (b) Estimates of log p(q | r) by the first chain of "
@@ -42,31 +40,16 @@ FASTER, EFFECTIVE, GIBBS_ERRORS, MOVE_ERRORS, REDUCTION = 3.0, 2.0, 4e-4, 2e-3, 
 
 def reproduced_page(
     studies: tuple[PaperStudy, TwinResult],
-    stated: Sequence[Claim],
+    found: Sequence[Claim],
     returns: Sequence[float],
     facts: Mapping[str, str],
     files: Mapping[str, str],
 ) -> Page:
-    """Give the page.
-
-    Parameters
-    ----------
-    studies : (PaperStudy, TwinResult)
-        The paper's setting, and ours.
-    stated : sequence of Claim
-        The paper's statements, and what was found.
-    returns : sequence of float
-        Standardised returns.
-    facts, files
-        As in `arch_page` of the report.
-    """
+    """Give the page of the paper's setting and of ours; facts and files are as in `arch_page`."""
     paper, ours = studies
     sections = [
-        Section(
-            "Ours beside the paper's",
-            [Text(SETTING), Text(claims_sentence(stated)), claims_table(stated)],
-        ),
-        Section("As printed", [*paper_blocks(paper, returns)]),
+        claims_section(found, SETTING),
+        Section("The paper's setting", paper_blocks(paper, returns)),
         *arch_sections(ours, returns, beside_exact(ours)),
         Section("The data", [Files(files)]),
     ]
@@ -74,10 +57,8 @@ def reproduced_page(
 
 
 def paper_facts(plan: Plan) -> dict[str, str]:
-    """Say how the paper's setting was run."""
-    return {
-        "As printed": f"{plan.chains} chains of {plan.adapt:,} steps that adapt, {plan.steps:,} that do not"
-    }
+    lengths = f"{plan.chains} chains of {plan.adapt:,} steps that adapt, {plan.steps:,} that do not"
+    return {"The paper's setting": lengths}
 
 
 def paper_blocks(study: PaperStudy, returns: Sequence[float]) -> list[Block]:
@@ -103,24 +84,18 @@ def beside_exact(result: TwinResult) -> str:
 
 
 def wrong(audits: Audits) -> str:
-    """Say how many decisions were wrong."""
     draws, moves = share_wrong("draws of the order", audits.gibbs), share_wrong("moves", audits.moves)
     return f"Made again exactly: {draws}, {moves}."
 
 
 def share_wrong(name: str, found: Checked) -> str:
-    """Say how many decisions of a kind were wrong."""
     return (
         f"{count(found.errors)} of {count(found.decisions)} {name} were wrong (95% interval "
         f"{interval(found.interval)})"
     )
 
 
-Floats = NDArray[np.float64]
-
-
 def claims(study: PaperStudy) -> Iterator[Claim]:
-    """Hold the paper's statements against the study."""
     alone, between = study.reductions
     yield Claim(
         "Control variates reduce the reward variance by 2 to 3 orders of magnitude.",
@@ -132,11 +107,7 @@ def claims(study: PaperStudy) -> Iterator[Claim]:
     yield all_orders_are_visited(study)
     audited = (
         ("Racing-Normal Gibbs", GIBBS_ERRORS, study.audits.gibbs),
-        (
-            "Racing-Normal MH",
-            MOVE_ERRORS,
-            study.audits.moves,
-        ),
+        ("Racing-Normal MH", MOVE_ERRORS, study.audits.moves),
     )
     for name, paper, found in audited:
         low, high = found.interval
@@ -174,7 +145,6 @@ def is_unbiased(study: PaperStudy) -> Claim:
 
 
 def converges_faster(study: PaperStudy) -> Claim:
-    """Compare the likelihoods that both samplers need."""
     raced, exact = (reads_to_converge(name, study) for name in (RACED, EXACT))
     statement = "The subsampled chain converges about three times faster."
     if not np.isfinite(raced):
@@ -189,7 +159,6 @@ def converges_faster(study: PaperStudy) -> Claim:
 
 
 def all_orders_are_visited(study: PaperStudy) -> Claim:
-    """Say which orders the adapted weights have made the chain visit."""
     orders, reached = study.setting.orders, study.reached
     missed = [str(order) for k, order in enumerate(orders) if k not in reached]
     return Claim(
@@ -212,13 +181,8 @@ def reads_to_converge(name: str, study: PaperStudy) -> float:
     reads = spent(trace, study.setting)
     counts = []
     for weights in np.asarray(trace["log_weights"])[:, :, reached]:
-        apart = np.abs(normalised(-weights) - normalised(reference)).max(axis=1)
+        apart = np.abs(log_normalised(-weights) - log_normalised(reference)).max(axis=1)
         late = np.flatnonzero(apart > CLOSE)
         step = late[-1] + 1 if len(late) else 0
         counts.append(reads[step] if step < len(reads) else np.inf)
     return float(np.median(counts))
-
-
-def normalised(log_p: Floats) -> Floats:
-    """Normalise logarithms of probabilities along the last axis."""
-    return log_p - np.logaddexp.reduce(log_p, axis=-1, keepdims=True)

@@ -1,16 +1,21 @@
-"""The ARCH experiment in the paper's own setting: raced and exact chains."""
+"""The ARCH experiment in the paper's setting, raced and exact; and the exact twin of ours."""
 
+import math
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.applications.arch import Estimates
+from gumbelrace.applications.arch import Estimates, Fitted
 from gumbelrace.applications.arch_chains import (
     EXACT,
     RACED,
+    ArchResult,
     Plan,
     Runs,
     Sampled,
@@ -20,44 +25,130 @@ from gumbelrace.applications.arch_chains import (
 )
 from gumbelrace.chain.trace import Trace
 from gumbelrace.kernels.carlin_chib import ModelChoice
-from gumbelrace.methods.bounds import Normal
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.race import Race
-from gumbelrace.models.arch.rows import points_of
-from gumbelrace.paper.arch_exact import Audits, audits
-from gumbelrace.paper.arch_setting import PaperSetting
+from gumbelrace.models.arch.rows import log_likelihood, points_of
+from gumbelrace.paper.arch_setting import PAPER_NORMAL, PaperSetting
+from gumbelrace.verdict import clopper_pearson
 
+CONFIDENCE = 0.95
+# Exact steps whose likelihoods are timed together, and how often.
+TIMED, TIMINGS = 10, 5
 Floats = NDArray[np.float64]
 PILOTS = 20
 # Steps of the paper's setting: it is not compiled.
 PLAN = Plan(steps=4000, chains=5, first=50, adapt=8000, audited=1500)
 
 
+class Twofold(NamedTuple):
+    """As `Compared` of the application, and by the exact chains."""
+
+    order: int
+    visits: int
+    log_probability: float
+    error: float
+    exact: float
+    exact_error: float
+    importance: float
+    importance_error: float
+    laplace: float
+    bic: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class TwinResult(ArchResult):
+    """A result, and chains that make the same moves with the same weights and read everything."""
+
+    exact: Sampled = field(kw_only=True)
+
+    @property
+    def samplers(self) -> tuple[Sampled, ...]:
+        return self.raced, self.exact
+
+    @property
+    def orders(self) -> list[Any]:
+        exact = {one.order: one for one in self.exact.orders}
+        return [
+            Twofold(
+                **one._asdict(), exact=exact[one.order].log_probability, exact_error=exact[one.order].error
+            )
+            for one in super().orders
+        ]
+
+    @property
+    def apart_from_exact(self) -> float:
+        """Largest difference from the exact chains in standard errors, of the orders that both visited."""
+        seen = [one for one in self.orders if one.visits and np.isfinite(one.exact)]
+        apart = [abs(x.log_probability - x.exact) / math.hypot(x.error, x.exact_error) for x in seen]
+        return max(apart, default=0.0)
+
+
+def with_twin(result: ArchResult, steps: int, folder: Path, progress: bool = True) -> TwinResult:
+    """Run the exact twin of a result for so many steps; it goes on from checkpoints in `folder`."""
+    runs = Runs(result.fitted, result.plan, folder, progress)
+    exact = runs.sampled(EXACT, result.fitted.kernel(Exact()), result.start, steps)
+    cost = exact.cost._replace(seconds=likelihood_seconds(result.fitted))
+    return TwinResult(**vars(result), exact=replace(exact, cost=cost))
+
+
+def likelihood_seconds(fitted: Fitted) -> float:
+    """Time the likelihoods of a step without control variates: an exact sampler has no use for these."""
+    tau, data = fitted.fits[0].model.tau, fitted.data
+    points, times = points_of([fit.mean for fit in fitted.fits], tau, data.lags), []
+    for _ in range(TIMINGS + 1):
+        started = time.thread_time()
+        for _ in range(TIMED):
+            log_likelihood(points, *data.parts)
+        times.append((time.thread_time() - started) / TIMED)
+    return median(times[1:])  # the first may compile
+
+
+class Checked(NamedTuple):
+    """Decisions that were made again exactly, and how many differed."""
+
+    errors: int
+    decisions: int
+
+    @property
+    def rate(self) -> float:
+        return self.errors / max(self.decisions, 1)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95% Clopper-Pearson interval for the probability of an error."""
+        return clopper_pearson(self.errors, self.decisions, CONFIDENCE)
+
+
+class Audits(NamedTuple):
+    """Checks of both kinds of decisions, whose error rates the paper gives apart."""
+
+    gibbs: Checked  # draws of the order
+    moves: Checked  # Metropolis-Hastings tests of its parameter
+
+
+def audits(trace: Trace[ModelChoice], steps: int, rng: np.random.Generator) -> Audits:
+    """Make steps from states of a trace, picked at random, and check both decisions of each."""
+    kernel: Any = trace.kernel
+    kept, counts = trace.chains * trace.draws, np.zeros((2, 2), np.int64)
+    for number in rng.choice(kept, min(steps, kept), replace=False):
+        _, *checks = kernel.audited(rng, trace.state(*divmod(int(number), trace.draws)))
+        counts += [[check.errors, check.decisions] for check in checks]
+    (wrong_moves, moves), (wrong_draws, draws) = counts.tolist()
+    return Audits(Checked(wrong_draws, draws), Checked(wrong_moves, moves))
+
+
 @dataclass(frozen=True, eq=False)
 class PaperStudy:
-    """What the paper's setting gave.
-
-    Attributes
-    ----------
-    adapting : dict
-        Chains of each sampler whose weights adapt.
-    raced, exact : Sampled
-        Chains with fixed weights.
-    audits : Audits
-        Decisions of the raced chains that were made again.
-    reference : Estimates
-        log p(q | r) by importance sampling.
-    reductions : (float, float)
-        How many times smaller the control variates make the variance of rewards, and of the differences
-        of rewards between two parameters of an order.
-    """
+    """What the paper's setting gave."""
 
     setting: PaperSetting
-    adapting: dict[str, Trace[ModelChoice]]
-    raced: Sampled
+    adapting: dict[str, Trace[ModelChoice]]  # chains of each sampler whose weights adapt
+    raced: Sampled  # with fixed weights
     exact: Sampled
-    audits: Audits
-    reference: Estimates
+    audits: Audits  # decisions of the raced chains that were made again
+    reference: Estimates  # log p(q | r) by importance sampling
+    # How many times smaller the control variates make the variance of rewards, and of their differences
+    # between two parameters of an order.
     reductions: tuple[float, float]
 
     @property
@@ -97,20 +188,9 @@ def run_paper_setting(
 ) -> PaperStudy:
     """Adapt the weights with both samplers, then fix them and run both.
 
-    Parameters
-    ----------
-    setting : PaperSetting
-        The setting.
-    reference : Estimates
-        log p(q | r) to compare with.
-    plan : Plan
-        How long.
-    folder : Path
-        Where checkpoints lie; what was stopped goes on there.
-    progress : bool
-        Whether to show how far it is.
+    What was stopped goes on from its checkpoints in `folder`. The estimates are compared with `reference`.
     """
-    race = Race(Normal(student=False), plan.delta, plan.first)
+    race = Race(PAPER_NORMAL, plan.delta, plan.first)
     runs = Runs(setting, plan, folder, progress)
     adapting = {
         RACED: runs.adapted(setting.kernel(race, plan.adapt), chains=plan.chains),

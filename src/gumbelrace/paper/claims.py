@@ -1,9 +1,9 @@
 """The paper's statements beside what was found, for pages and in a few words."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from gumbelrace.paper.records import Claim
-from gumbelrace.report.page import Column, Table, Verdict
+from gumbelrace.report.page import Block, Column, Section, Table, Text, Verdict
 
 COLUMNS = [Column(title, is_number=False) for title in ("The paper says", "We found", "Verdict", "Why")]
 VERDICTS = {
@@ -13,14 +13,27 @@ VERDICTS = {
 }
 
 
+class Claim(NamedTuple):
+    """A statement of the paper, what we found, and whether it held (None: it cannot be said)."""
+
+    paper: str
+    ours: str
+    held: bool | None
+    why: str = ""
+
+
+def claims_section(claims: Sequence[Claim], *texts: str) -> Section:
+    """Give the section of a page that holds the paper's statements against what was found."""
+    blocks: list[Block] = [*map(Text, texts), Text(claims_sentence(claims)), claims_table(claims)]
+    return Section("Ours beside the paper's", blocks)
+
+
 def claims_table(claims: Sequence[Claim]) -> Table:
-    """Give the paper's statements beside what was found."""
     rows = [(claim.paper, claim.ours, VERDICTS[claim.held], claim.why) for claim in claims]
     return Table(COLUMNS, rows, stacks=True)
 
 
 def claims_sentence(claims: Sequence[Claim]) -> str:
-    """Count the verdicts."""
     held = sum(claim.held is True for claim in claims)
     differs = sum(claim.held is False for claim in claims)
     text = f"Of {len(claims)} statements, {held} held and {differs} did not"

@@ -5,35 +5,36 @@ from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from gumbelrace.applications.demo import example_race
-from gumbelrace.paper.bounds import bound_curves, compared_levels, level_figure, unit_rewards
-from gumbelrace.paper.claims import claims_sentence, claims_table
-from gumbelrace.paper.failures import broken, broken_figure, broken_table
-from gumbelrace.paper.records import DataFile, Problem, Record, SyntheticStudy
+from gumbelrace.applications.store import write_tables
+from gumbelrace.paper.bounds import bound_curves, broken, compared_levels, unit_rewards
+from gumbelrace.paper.claims import claims_section
 from gumbelrace.paper.synthetic_claims import claims
 from gumbelrace.paper.synthetic_figures import (
     FIGURES,
     Figure,
     bounds_panel,
+    broken_figure,
+    broken_table,
     figure_panels,
+    level_figure,
     probabilities_panel,
 )
-from gumbelrace.paper.synthetic_problem import probabilities
-from gumbelrace.paper.synthetic_study import ENOUGH_SCANS, PULLS_A_DRAW, READS_A_DRAW, Settings
+from gumbelrace.paper.synthetic_study import (
+    ENOUGH_SCANS,
+    PULLS_A_DRAW,
+    READS_A_DRAW,
+    Problem,
+    Record,
+    Settings,
+    SyntheticStudy,
+    probabilities,
+)
 from gumbelrace.report.demo import race_figure, story
 from gumbelrace.report.numbers import count, interval, microseconds, percent, probability, times
 from gumbelrace.report.page import Block, Column, Files, Page, Section, Table, Text
-from gumbelrace.tables.writing import write_rows
 
-CONTENTS = {
-    "records": "what every method did at every point of the figures",
-    "claims": "the paper's statements, what was found, and whether they held",
-    "broken": "races in the cases made to break Racing-Normal",
-    "bounds": "the curves of Figure 1e",
-    "b_normal": "B_Normal as printed, and ours in both readings",
-}
 TITLE = "Drawing from a discrete distribution without reading all of it"
 LEAD = (
     "The synthetic study of Chen and Ghahramani, “Scalable Discrete Sampling as a Multi-Armed Bandit "
@@ -62,7 +63,7 @@ LEVELS = (
     "The bound of Racing-Normal is a standard error times a constant, B, that depends on δ and on the "
     "share of the rows read at the first look. The paper prints it for 39 values of δ and six shares."
 )
-BREAKING = (
+BROKEN = (
     "Racing-Normal trusts that means of the rewards read are normal. Here are cases made so that they "
     "are not, where the rows that decide are few. Betting, which assumes nothing of the kind, beside "
     "it."
@@ -80,23 +81,15 @@ KEY_COLUMNS = [
 
 
 def study_record(settings: Settings, records: Sequence[Record]) -> SyntheticStudy:
-    """Add to the records what is computed from them, and what needs no study.
-
-    Parameters
-    ----------
-    settings : Settings
-        What was run.
-    records : sequence of Record
-        What came of it.
-    """
-    hurt = list(broken(settings.draws, settings.seed))
+    """Add to the records of a study what is computed from them, and what needs none."""
+    failures = list(broken(settings.draws, settings.seed))
     return SyntheticStudy(
         facts(settings, records),
         notes(settings),
         probabilities(10).tolist(),
         records,
-        claims(records, hurt, settings.seed),
-        hurt,
+        claims(records, failures, settings.seed),
+        failures,
         bound_curves(unit_rewards()),
         compared_levels(),
         example_race(),
@@ -104,13 +97,12 @@ def study_record(settings: Settings, records: Sequence[Record]) -> SyntheticStud
 
 
 def facts(settings: Settings, records: Sequence[Record]) -> dict[str, str]:
-    """Say what was run."""
     return {
         "Rewards of each state": f"{settings.size:,}",
         "Draws a point": f"{settings.draws:,}",
         "Points": f"{len(records):,}",
         "Draws in all": f"{sum(r.draws for r in records):,}",
-        "Processor time": f"{sum(r.seconds * r.draws for r in records) / 60:.0f} minutes",
+        "Processor time": f"{sum(r.seconds * r.draws for r in records) / 60:.1f} min",
         "Seed": str(settings.seed),
         "gumbelrace": version("gumbelrace"),
         "Date": date.today().isoformat(),
@@ -132,34 +124,22 @@ def notes(settings: Settings) -> list[str]:
 
 def write_data(folder: Path, study: SyntheticStudy) -> SyntheticStudy:
     """Write everything that the page shows as tables; return the study with the list of these files."""
-    tables: dict[str, Sequence[Any]] = {
-        "records": study.records,
-        "claims": study.claims,
-        "broken": study.broken,
-        "bounds": study.bounds,
-        "b_normal": study.levels,
+    tables = {
+        "records": ("what every method did at every point of the figures", study.records),
+        "claims": ("the paper's statements, what was found, and whether they held", study.claims),
+        "broken": ("races in the cases made to break Racing-Normal", study.broken),
+        "bounds": ("the curves of Figure 1e", study.bounds),
+        "b_normal": ("B_Normal as printed, and ours in both readings", study.levels),
     }
-    files = [
-        DataFile(written, CONTENTS[name])
-        for name, rows in tables.items()
-        for written in write_rows(folder, name, rows)
-    ]
-    return study._replace(files=files)
+    return study._replace(files=write_tables(folder, tables))
 
 
 def synthetic_page(study: SyntheticStudy) -> Page:
-    """Give the page of a study; parts for which the study has nothing are left out.
-
-    Parameters
-    ----------
-    study : SyntheticStudy
-        Records, claims, curves and one race.
-    """
+    """Give the page of a study; parts for which the study has nothing are left out."""
     return Page(TITLE, LEAD, study.facts, list(sections(study)))
 
 
 def sections(study: SyntheticStudy) -> Iterator[Section]:
-    """Give the sections in order."""
     yield Section("What was run", [Text(WHAT), Text(WHO), *map(Text, study.notes)])
     if chosen := key_records(study.records):
         yield Section("The key numbers", [Text(key_sentence(chosen)), key_table(chosen), Text(READING)])
@@ -172,12 +152,11 @@ def sections(study: SyntheticStudy) -> Iterator[Section]:
     if study.broken:
         delta = middle([one.delta for one in study.broken])
         table = broken_table(study.broken, delta)
-        yield Section("Where Racing-Normal breaks", [Text(BREAKING), broken_figure(study.broken), table])
+        yield Section("Where Racing-Normal breaks", [Text(BROKEN), broken_figure(study.broken), table])
     if study.claims:
-        summary = Text(claims_sentence(study.claims))
-        yield Section("Ours beside the paper's", [summary, claims_table(study.claims)])
+        yield claims_section(study.claims)
     if study.files:
-        yield Section("The data", [Files({file.name: file.contents for file in study.files})])
+        yield Section("The data", [Files(study.files)])
 
 
 def paper_figure(figure: Figure, study: SyntheticStudy) -> list[Block]:
@@ -196,13 +175,11 @@ def key_records(records: Sequence[Record]) -> list[Record]:
 
 
 def middle(deltas: Sequence[float]) -> float:
-    """Give the middle one of all δ."""
     grid = sorted(set(deltas))
     return grid[len(grid) // 2] if grid else 0.0
 
 
 def key_table(records: Sequence[Record]) -> Table:
-    """Give a row for the exact scan and one for each method."""
     scan = median(one.scan_seconds for one in records)
     exact = ["exact scan", "100%", "none", "0", "", microseconds(scan), times(1.0)]
     problem, delta = records[0].problem, records[0].delta
@@ -211,7 +188,6 @@ def key_table(records: Sequence[Record]) -> Table:
 
 
 def key_row(one: Record) -> list[str]:
-    """Lay out a record."""
     return [
         one.method,
         percent(one.read),
@@ -224,7 +200,6 @@ def key_row(one: Record) -> list[str]:
 
 
 def key_sentence(records: Sequence[Record]) -> str:
-    """Say what the key table means."""
     fastest = max(records, key=lambda one: one.speed_up)
     least = min(records, key=lambda one: one.read)
     if fastest.speed_up > 1.0:

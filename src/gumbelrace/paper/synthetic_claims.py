@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy  # its parts load when first used
 
-from gumbelrace.paper.records import Broken, Claim, Problem, Record
-from gumbelrace.paper.synthetic_problem import rewards
+from gumbelrace.paper.claims import Claim
+from gumbelrace.paper.synthetic_study import Broken, Problem, Record, rewards
 from gumbelrace.population.base import Floats
 
 # Significance of the paper's statements on errors, shared out among the points of a statement.
@@ -19,22 +19,44 @@ NORMAL = ("Racing-Normal", "Racing-Normal, marginal")
 EXCEPTION = (1e-5, "uniform")
 
 
+class Finding(NamedTuple):
+    """What we found of a statement, and whether it held (None: it cannot be said)."""
+
+    ours: str
+    held: bool | None
+    why: str = ""
+
+
 def claims(records: Sequence[Record], broken: Sequence[Broken], seed: int) -> list[Claim]:
-    """Check every statement."""
-    return [
-        normal_keeps_its_promise(records),
-        normal_reads_least(records),
-        lil_reads_least_in_the_exception(records),
-        lil_exceeds(records),
-        only_normal_is_sharp(records),
-        uniform_suits_the_bounded(records),
-        marginal_is_conservative(records),
-        normal_is_the_same_for_all_shapes(records),
-        kurtosis_of_the_lognormal(rewards(Problem(10, "lognormal", 1.0), seed)),
-        normal_may_break(broken),
-        betting_keeps_its_promise(records, broken),
-        betting_against_normal(records),
-    ]
+    lognormal = rewards(Problem(10, "lognormal", 1.0), seed)
+    findings = {
+        "The error of Racing-Normal never exceeds δ, at a significance of 0.05.": (
+            normal_keeps_its_promise(records)
+        ),
+        "Racing-Normal requires much fewer rewards than the other strategies in all settings except σ=1e-5 "
+        "with uniform rewards.": normal_reads_least(records),
+        "The exception: with σ=1e-5 and uniform rewards (D=10) another one reads less.": (
+            lil_reads_least_in_the_exception(records)
+        ),
+        "lil'UCB with its heuristic parameters exceeds δ with D=100 and uniform rewards.": (
+            lil_exceeds(records)
+        ),
+        "The bound is very loose for lil'UCB and Racing-EBS but sharp for Racing-Normal when the noise is "
+        "large (σ=0.1) and δ is small.": only_normal_is_sharp(records),
+        "Uniform rewards suit lil'UCB and Racing-EBS, as their range is close to σ; lognormal ones are "
+        "difficult for all.": uniform_suits_the_bounded(records),
+        "With the marginal variance (D=10) both races are more conservative.": (
+            marginal_is_conservative(records)
+        ),
+        "Plots of Racing-Normal for the three shapes overlap.": normal_is_the_same_for_all_shapes(records),
+        "The excess kurtosis of LogNormal(0, 2) is about 4,000.": kurtosis_of_the_lognormal(lognormal),
+        "In theory there are heavy-tailed rewards for which Racing-Normal fails to meet its confidence "
+        "level; none was met.": normal_may_break(broken),
+        "Ours, proved: the error of Betting never exceeds δ.": betting_keeps_its_promise(records, broken),
+        "Ours: Betting reads no more than Racing-Normal where the tails are light, and pays for its proof "
+        "where they are heavy.": betting_against_normal(records),
+    }
+    return [Claim(statement, *finding) for statement, finding in findings.items()]
 
 
 def too_many(errors: int, draws: int, delta: float) -> float:
@@ -61,7 +83,6 @@ class Promise(NamedTuple):
         return self.lowest >= LEVEL
 
     def __str__(self) -> str:
-        """Say it."""
         chance = "" if self.above == 0 else f" (chance alone gives up to {LEVEL * self.points:.0f})"
         return (
             f"{self.above} of {self.points} points lie above δ when each is tested alone at {LEVEL:g}"
@@ -76,12 +97,10 @@ def promise(counts: Iterable[tuple[int, int, float]]) -> Promise:
 
 
 def of(records: Iterable[Record], *methods: str) -> list[Record]:
-    """Give the records of some methods."""
     return [record for record in records if record.method in methods]
 
 
-def counts(records: Iterable[Record]) -> list[tuple[int, int, float]]:
-    """Give errors, draws and δ."""
+def counts(records: Iterable[Record | Broken]) -> list[tuple[int, int, float]]:
     return [(record.errors, record.draws, record.delta) for record in records]
 
 
@@ -93,8 +112,7 @@ def by_point(records: Iterable[Record], *methods: str) -> dict[tuple[Problem, fl
     return table
 
 
-def normal_keeps_its_promise(records: Sequence[Record]) -> Claim:
-    """Test Racing-Normal, with both variances, at every point."""
+def normal_keeps_its_promise(records: Sequence[Record]) -> Finding:
     here = of(records, *NORMAL)
     found, why = promise(counts(here)), ""
     if not found.kept:
@@ -106,15 +124,10 @@ def normal_keeps_its_promise(records: Sequence[Record]) -> Claim:
             "Student's t. And draws between two shuffles share their first rows, so that their errors are "
             "not quite independent, as the test takes them to be."
         )
-    return Claim(
-        "The error of Racing-Normal never exceeds δ, at a significance of 0.05.",
-        f"{found}.",
-        found.kept,
-        why,
-    )
+    return Finding(f"{found}.", found.kept, why)
 
 
-def normal_reads_least(records: Sequence[Record]) -> Claim:
+def normal_reads_least(records: Sequence[Record]) -> Finding:
     """Compare the paper's three methods, but for its exception."""
     table = by_point(records, *PAPERS)
     others = {key: row for key, row in table.items() if (key[0].scale, key[0].shape) != EXCEPTION}
@@ -124,22 +137,14 @@ def normal_reads_least(records: Sequence[Record]) -> Claim:
         where = sorted({f"D={key[0].arms}, σ={key[0].scale:g}, {key[0].shape}" for key in lost})
         ours += f" Not at: {'; '.join(where)}."
     why = "lil'UCB needs no first look at 50 rewards of every arm." if lost else ""
-    return Claim(
-        "Racing-Normal requires much fewer rewards than the other strategies in all settings except σ=1e-5 "
-        "with uniform rewards.",
-        ours,
-        not lost,
-        why,
-    )
+    return Finding(ours, not lost, why)
 
 
-def lil_reads_least_in_the_exception(records: Sequence[Record]) -> Claim:
-    """Look at the exception: σ=1e-5 and uniform rewards, ten arms."""
+def lil_reads_least_in_the_exception(records: Sequence[Record]) -> Finding:
     table = by_point((r for r in records if r.arms == 10 and (r.scale, r.shape) == EXCEPTION), *PAPERS)
     ahead = sum(not _least(row, "Racing-Normal") for row in table.values())
     lil, normal = (np.mean([row[name].read for row in table.values()]) for name in (PAPERS[0], PAPERS[2]))
-    return Claim(
-        "The exception: with σ=1e-5 and uniform rewards (D=10) another one reads less.",
+    return Finding(
         f"So it is at {ahead} of {len(table)} values of δ: lil'UCB reads {lil:.2%}, "
         f"Racing-Normal {normal:.2%}.",
         ahead > 0,
@@ -150,35 +155,25 @@ def _least(row: dict[str, Record], method: str) -> bool:
     return all(row[method].read <= record.read for record in row.values())
 
 
-def lil_exceeds(records: Sequence[Record]) -> Claim:
-    """See whether the heuristic parameters of lil'UCB err too often where the paper saw it."""
+def lil_exceeds(records: Sequence[Record]) -> Finding:
     there = [r for r in of(records, "lil'UCB") if (r.arms, r.shape) == (100, "uniform")]
     found = promise(counts(there))
     elsewhere = promise(counts(r for r in of(records, "lil'UCB") if r not in there))
     also = "No other of its points does so." if elsewhere.kept else f"Elsewhere: {elsewhere}."
-    held: bool | None = not found.kept
-    why = ""
-    if found.kept:
-        why = "These parameters carry no guarantee, and need not fail on every p(X)."
-    if found.kept and max(r.draws for r in there) < FEW:
-        held, why = None, "There are too few draws to see an error of about δ."
-    return Claim(
-        "lil'UCB with its heuristic parameters exceeds δ with D=100 and uniform rewards.",
-        f"{found}. {also}",
-        held,
-        why,
-    )
+    ours = f"{found}. {also}"
+    if not found.kept:
+        return Finding(ours, True)
+    if max(r.draws for r in there) < FEW:
+        return Finding(ours, None, "There are too few draws to see an error of about δ.")
+    return Finding(ours, False, "These parameters carry no guarantee, and need not fail on every p(X).")
 
 
-def only_normal_is_sharp(records: Sequence[Record]) -> Claim:
-    """Compare errors with δ where the noise is large and δ is small."""
+def only_normal_is_sharp(records: Sequence[Record]) -> Finding:
     hard = [r for r in records if r.scale == 0.1 and r.delta <= 0.01]
     ratio = {method: _error_over_delta(of(hard, method)) for method in PAPERS}
-    told = ", ".join(f"{method} {value:.2f}" for method, value in ratio.items())
-    return Claim(
-        "The bound is very loose for lil'UCB and Racing-EBS but sharp for Racing-Normal when the noise is "
-        "large (σ=0.1) and δ is small.",
-        f"Errors over those allowed, all points with σ=0.1 and δ ≤ 0.01 together: {told}.",
+    listed = ", ".join(f"{method} {value:.2f}" for method, value in ratio.items())
+    return Finding(
+        f"Errors over those allowed, all points with σ=0.1 and δ ≤ 0.01 together: {listed}.",
         ratio["Racing-Normal"] > 0.25 and max(ratio["lil'UCB"], ratio["Racing-EBS"]) < 0.05,
     )
 
@@ -187,37 +182,26 @@ def _error_over_delta(records: Sequence[Record]) -> float:
     return sum(r.errors for r in records) / sum(r.draws * r.delta for r in records)
 
 
-def uniform_suits_the_bounded(records: Sequence[Record]) -> Claim:
-    """Compare shapes for the two methods that use the range of the rewards."""
-    read = {
-        (method, shape): np.mean([r.read for r in of(records, method) if r.shape == shape])
-        for method in PAPERS[:2]
-        for shape in ("uniform", "normal", "lognormal")
-    }
-    told = "; ".join(
-        f"{method}: "
-        + ", ".join(f"{shape} {read[method, shape]:.1%}" for shape in ("uniform", "normal", "lognormal"))
-        for method in PAPERS[:2]
-    )
-    ordered = all(read[s, "uniform"] < read[s, "normal"] < read[s, "lognormal"] for s in PAPERS[:2])
-    return Claim(
-        "Uniform rewards suit lil'UCB and Racing-EBS, as their range is close to σ; lognormal ones are "
-        "difficult for all.",
-        f"Mean share read. {told}.",
-        ordered,
-    )
+def uniform_suits_the_bounded(records: Sequence[Record]) -> Finding:
+    parts, ordered = [], True
+    for method in PAPERS[:2]:
+        read = {
+            shape: float(np.mean([r.read for r in of(records, method) if r.shape == shape]))
+            for shape in ("uniform", "normal", "lognormal")
+        }
+        parts.append(f"{method}: " + ", ".join(f"{shape} {share:.1%}" for shape, share in read.items()))
+        ordered &= read["uniform"] < read["normal"] < read["lognormal"]
+    return Finding(f"Mean share read. {'; '.join(parts)}.", ordered)
 
 
-def marginal_is_conservative(records: Sequence[Record]) -> Claim:
-    """Compare both variance estimates, ten arms."""
-    told, holds = [], True
+def marginal_is_conservative(records: Sequence[Record]) -> Finding:
+    ratios, holds = [], True
     for method in PAPERS[1:]:
         ratio = _marginal_over_paired([r for r in records if r.arms == 10], method)
-        told.append(f"{method} reads {min(ratio):.2f} to {max(ratio):.2f} times as much")
+        ratios.append(f"{method} reads {min(ratio):.2f} to {max(ratio):.2f} times as much")
         holds &= min(ratio) > 0.97
-    return Claim(
-        "With the marginal variance (D=10) both races are more conservative.",
-        f"Over the nine problems, {' and '.join(told)} as with the pairwise one.",
+    return Finding(
+        f"Over the nine problems, {' and '.join(ratios)} as with the pairwise one.",
         holds,
         "Rewards of different arms are independent here; where they are correlated, pairwise gains more.",
     )
@@ -232,26 +216,23 @@ def _marginal_over_paired(records: Sequence[Record], method: str) -> list[float]
     return [read[f"{method}, marginal"][problem] / sum_ for problem, sum_ in read[method].items()]
 
 
-def normal_is_the_same_for_all_shapes(records: Sequence[Record]) -> Claim:
-    """Compare the shares that Racing-Normal reads for the three shapes."""
+def normal_is_the_same_for_all_shapes(records: Sequence[Record]) -> Finding:
     shares: dict[tuple[int, float, float], list[float]] = {}
     for r in of(records, "Racing-Normal"):
         shares.setdefault((r.arms, r.scale, r.delta), []).append(r.read)
     spread = [max(read) / min(read) for read in shares.values()]
-    return Claim(
-        "Plots of Racing-Normal for the three shapes overlap.",
+    return Finding(
         f"The shares read for the three shapes differ by a factor of {np.median(spread):.2f} in the "
         f"median, {max(spread):.2f} at most.",
         float(np.median(spread)) < 1.25,
     )
 
 
-def kurtosis_of_the_lognormal(drawn: Floats) -> Claim:
+def kurtosis_of_the_lognormal(drawn: Floats) -> Finding:
     """Measure the tail of the rewards that are used; "about" means within a factor of two."""
     centred = drawn - drawn.mean(axis=0)
     excess = np.mean(centred**4, axis=0) / np.mean(centred**2, axis=0) ** 2 - 3.0
-    return Claim(
-        "The excess kurtosis of LogNormal(0, 2) is about 4,000.",
+    return Finding(
         f"That of our rewards lies between {excess.min():,.0f} and {excess.max():,.0f}, by arm; "
         f"the median is {np.median(excess):,.0f}.",
         bool(0.5 <= np.median(excess) / 4000.0 <= 2.0),
@@ -260,42 +241,36 @@ def kurtosis_of_the_lognormal(drawn: Floats) -> Claim:
     )
 
 
-def normal_may_break(broken: Sequence[Broken]) -> Claim:
-    """Look at rewards made to break the normal assumption."""
+def normal_may_break(broken: Sequence[Broken]) -> Finding:
     worst = {
-        case: max((r.errors / r.draws, r.delta) for r in broken if r.case == case and r.method in NORMAL)
+        case: max((r.error, r.delta) for r in broken if r.case == case and r.method in NORMAL)
         for case in {r.case: None for r in broken}
     }
-    told = ", ".join(
+    listed = ", ".join(
         f"{case}: {error:.0%} of the races at δ={delta:g}" for case, (error, delta) in worst.items()
     )
-    return Claim(
-        "In theory there are heavy-tailed rewards for which Racing-Normal fails to meet its confidence "
-        "level; none was met.",
-        f"It drops the better one of two nearly equal arms: {told}.",
+    return Finding(
+        f"It drops the better one of two nearly equal arms: {listed}.",
         min(error - delta for error, delta in worst.values()) > 0.0,
         "The cases are made for it. `gumbelrace.audit` finds them; Betting's bound holds there.",
     )
 
 
-def betting_keeps_its_promise(records: Sequence[Record], broken: Sequence[Broken]) -> Claim:
+def betting_keeps_its_promise(records: Sequence[Record], broken: Sequence[Broken]) -> Finding:
     """Test Betting at every point, and where Racing-Normal breaks."""
-    hurt = [(r.errors, r.draws, r.delta) for r in broken if r.method == "Betting"]
-    found = promise(counts(of(records, "Betting")) + hurt)
-    return Claim("Ours, proved: the error of Betting never exceeds δ.", f"{found}.", found.kept)
+    where_normal_breaks = [r for r in broken if r.method == "Betting"]
+    found = promise(counts(of(records, "Betting")) + counts(where_normal_breaks))
+    return Finding(f"{found}.", found.kept)
 
 
-def betting_against_normal(records: Sequence[Record]) -> Claim:
-    """Compare what Betting and Racing-Normal read, shape by shape."""
+def betting_against_normal(records: Sequence[Record]) -> Finding:
     table = by_point((r for r in records if r.scale < 0.1), "Betting", "Racing-Normal")
     ratios: dict[str, list[float]] = {}
     for (problem, _), row in table.items():
         ratios.setdefault(problem.shape, []).append(row["Betting"].read / row["Racing-Normal"].read)
-    told = ", ".join(f"{shape} {np.median(ratio):.2f}" for shape, ratio in ratios.items())
+    listed = ", ".join(f"{shape} {np.median(ratio):.2f}" for shape, ratio in ratios.items())
     light = [np.median(ratios[shape]) for shape in ("normal", "uniform")]
-    return Claim(
-        "Ours: Betting reads no more than Racing-Normal where the tails are light, and pays for its proof "
-        "where they are heavy.",
-        f"Share read by Betting over that of Racing-Normal, median of the points with σ < 0.1: {told}.",
+    return Finding(
+        f"Share read by Betting over that of Racing-Normal, median of the points with σ < 0.1: {listed}.",
         bool(max(light) <= 1.0),
     )

@@ -1,15 +1,17 @@
-"""Figures 1, 5, 6 and 7 of the paper, panel by panel, from records."""
+"""Figures 1, 5, 6 and 7 of the paper; B_Normal beside its table; cases that break Racing-Normal."""
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any
 
-from gumbelrace.paper.records import BoundPoint, Record
+from gumbelrace.paper.synthetic_study import BoundPoint, Broken, Level, Record
 from gumbelrace.report.figures import (
     MARKERS,
     PANEL,
+    Size,
     inline_svg,
     log_axis,
     look_of,
@@ -18,10 +20,13 @@ from gumbelrace.report.figures import (
     say,
     shape_keys,
 )
-from gumbelrace.report.numbers import count, percent, power_of_ten, probability
-from gumbelrace.report.page import LIGHT, Key, Panel, Panels
+from gumbelrace.report.numbers import count, interval, percent, power_of_ten, probability
+from gumbelrace.report.page import LIGHT, Column, Key, Panel, Panels, Table
 
-APART = 1.05  # series at one δ stand side by side
+# Series at one δ stand side by side, those of few methods further apart.
+APART, FURTHER_APART = 1.05, 1.07
+LEVEL_PANEL, BROKEN_PANEL = Size(400, 300), Size(400, 290)
+DASHES = (4.0, 2.0)
 PAIRED = ("lil'UCB", "Racing-EBS", "Racing-Normal", "Betting")
 MARGINAL = ("lil'UCB", "Racing-EBS, marginal", "Racing-Normal, marginal", "Betting")
 DIFFICULTY = {0.1: "very hard", 1e-4: "easy", 1e-5: "very easy"}
@@ -30,6 +35,23 @@ BOUNDS = (
     "sample. Betting has no bound of that form: its line is the true gap that half of its races have "
     "resolved by row T, which for a race with bound G is about G(T)."
 )
+LEVELS = (
+    "B against δ, for first looks at six shares of the rows (the second panel has a linear δ axis). The"
+    " printed numbers are those of the two-sided reading; Eq. 5 as written asks for the one-sided one, "
+    "which the library uses. The readings agree where δ is small."
+)
+BROKEN = (
+    "Estimated error with its 95% interval against δ. A method keeps its promise on or below the dotted"
+    " line. Where no draw was wrong, a triangle stands at the upper end of the interval."
+)
+BROKEN_COLUMNS = [
+    Column("case", is_number=False),
+    Column("method", is_number=False),
+    Column("wrong draws"),
+    Column("error"),
+    Column("95% interval"),
+    Column("share read"),
+]
 ON_THE_LINE = Key("error = δ", "quiet", (2.0, 2.0))
 
 
@@ -43,7 +65,6 @@ class Figure:
     about: str
 
     def chosen(self, records: Iterable[Record]) -> list[Record]:
-        """Give the figure's records."""
         return [one for one in records if one.arms == self.arms and one.method in self.methods]
 
 
@@ -91,15 +112,10 @@ def series(records: Iterable[Record]) -> list[tuple[str, str, list[Record]]]:
 
 
 def error_panel(records: Sequence[Record], scale: float) -> Panel:
-    """Draw errors against δ on logarithmic axes."""
     here = [one for one in records if one.scale == scale]
 
     def draw(figure: Any) -> None:
-        axes = panel_axes(figure, "δ", "error")
-        delta_axis(axes, [one.delta for one in records])
-        log_axis(axes.yaxis, power_of_ten)
-        axes.set_ylim(1.0 / (3.0 * max(one.draws for one in records)), 0.5)
-        axes.axline((1e-3, 1e-3), (1e-1, 1e-1), color=LIGHT["quiet"], dashes=(2, 2), linewidth=1)
+        axes = error_axes(figure, records, 0.5)
         for number, (method, shape, track) in enumerate(series(here)):
             draw_errors(axes, track, method, shape, APART ** (number / 2 - 2.5))
         if not any(one.errors for one in here):
@@ -111,18 +127,27 @@ def error_panel(records: Sequence[Record], scale: float) -> Panel:
     return Panel(f"σ = {sigma(scale)}{level}", inline_svg(draw, label, PANEL))
 
 
+def error_axes(figure: Any, records: Sequence[Record] | Sequence[Broken], top: float) -> Any:
+    """Give logarithmic axes of error against δ, with a line where they are equal."""
+    axes = panel_axes(figure, "δ", "error")
+    delta_axis(axes, [one.delta for one in records])
+    log_axis(axes.yaxis, power_of_ten)
+    axes.set_ylim(1.0 / (3.0 * max(one.draws for one in records)), top)
+    axes.axline((1e-3, 1e-3), (1e-1, 1e-1), color=LIGHT["quiet"], dashes=(2, 2), linewidth=1)
+    return axes
+
+
 def draw_errors(axes: Any, track: Sequence[Record], method: str, shape: str, shift: float) -> None:
     """Draw one method's errors, with gaps where there are none."""
     look = look_of(method)
-    shown = [one.error if one.errors else math.nan for one in track]
+    errors = [one.error if one.errors else math.nan for one in track]
     bars = [[one.error - one.interval[0] for one in track], [one.interval[1] - one.error for one in track]]
     at = [one.delta * shift for one in track]
-    axes.errorbar(at, shown, bars, fmt="none", ecolor=look.ink, elinewidth=1.0, alpha=0.75)
-    draw_line(axes, at, shown, method, shape)
+    axes.errorbar(at, errors, bars, fmt="none", ecolor=look.ink, elinewidth=1.0, alpha=0.75)
+    draw_line(axes, at, errors, method, shape)
 
 
 def draw_line(axes: Any, at: Sequence[float], values: Sequence[float], method: str, shape: str) -> None:
-    """Draw a line in the method's colour with the shape's markers."""
     look = look_of(method)
     axes.plot(
         at,
@@ -162,13 +187,11 @@ def read_panel(records: Sequence[Record], scale: float) -> Panel:
 
 
 def delta_axis(axes: Any, deltas: Sequence[float]) -> None:
-    """Make the x axis that of δ."""
     log_axis(axes.xaxis, probability)
     axes.set_xlim(min(deltas) / 1.6, max(deltas) * 1.6)
 
 
 def probabilities_panel(probabilities: Sequence[float]) -> Panel:
-    """Draw the bars of p(X)."""
 
     def draw(figure: Any) -> None:
         axes = panel_axes(figure, "X", "p(X)")
@@ -178,8 +201,8 @@ def probabilities_panel(probabilities: Sequence[float]) -> Panel:
         if len(probabilities) <= 12:
             axes.set_xticks(range(1, len(probabilities) + 1))
 
-    told = ", ".join(probability(p) for p in probabilities)
-    return Panel("p(X)", inline_svg(draw, f"The distribution of X. p is {told}.", PANEL))
+    listed = ", ".join(probability(p) for p in probabilities)
+    return Panel("p(X)", inline_svg(draw, f"The distribution of X. p is {listed}.", PANEL))
 
 
 def bounds_panel(points: Sequence[BoundPoint], delta: float = 0.1) -> Panel:
@@ -208,17 +231,146 @@ def sigma(scale: float) -> str:
 
 
 def describe_errors(records: Sequence[Record]) -> str:
-    """Tell each method's largest error."""
     methods = dict.fromkeys(one.method for one in records)
     most = {name: max(one.error for one in records if one.method == name) for name in methods}
-    told = [f"{name} {probability(error) if error else 'none'}" for name, error in most.items()]
-    return f"Largest error: {', '.join(told)}."
+    listed = [f"{name} {probability(error) if error else 'none'}" for name, error in most.items()]
+    return f"Largest error: {', '.join(listed)}."
 
 
 def describe_reads(records: Sequence[Record]) -> str:
-    """Tell the least and most that each method read."""
-    told = []
+    listed = []
     for name in dict.fromkeys(one.method for one in records):
         shares = [one.read for one in records if one.method == name]
-        told.append(f"{name} {percent(min(shares))} to {percent(max(shares))}")
-    return f"{'; '.join(told)}."
+        listed.append(f"{name} {percent(min(shares))} to {percent(max(shares))}")
+    return f"{'; '.join(listed)}."
+
+
+def level_figure(levels: Sequence[Level]) -> Panels:
+    tracks = by_fraction(levels)
+    drawn = {
+        "B": (draw_levels, describe_levels),
+        "Differences from the two-sided reading": (draw_differences, describe_differences),
+    }
+    panels = [
+        Panel(title, inline_svg(partial(draw, tracks=tracks), describe(levels), LEVEL_PANEL))
+        for title, (draw, describe) in drawn.items()
+    ]
+    steps = [
+        Key(f"first look at {percent(fraction)} of the rows", step(i), ())
+        for i, fraction in enumerate(tracks)
+    ]
+    readings = [
+        Key("ours, two-sided", dashes=()),
+        Key("ours, one-sided", dashes=DASHES),
+        Key("printed", marker="."),
+    ]
+    return Panels(panels, 2, LEVELS, [*readings, *steps])
+
+
+def by_fraction(levels: Sequence[Level]) -> dict[float, list[Level]]:
+    fractions = sorted({level.first_fraction for level in levels})
+    return {f: sorted(level for level in levels if level.first_fraction == f) for f in fractions}
+
+
+def step(number: int) -> str:
+    return f"step-{number + 1}"
+
+
+def draw_levels(figure: Any, tracks: dict[float, list[Level]]) -> None:
+    axes = panel_axes(figure, "δ", "B")
+    log_axis(axes.xaxis, power_of_ten)
+    for number, track in enumerate(tracks.values()):
+        at, colour = [level.delta for level in track], LIGHT[step(number)]
+        axes.plot(at, [level.two_sided for level in track], color=colour, linewidth=1.2)
+        axes.plot(at, [level.one_sided for level in track], color=colour, linewidth=1.2, dashes=DASHES)
+        axes.plot(at, [level.printed for level in track], ".", color=colour, markersize=5)
+
+
+def draw_differences(figure: Any, tracks: dict[float, list[Level]]) -> None:
+    """Draw how far the printed and the one-sided B are from the two-sided one."""
+    axes = panel_axes(figure, "δ", "B less the two-sided B")
+    axes.axhline(0.0, color=LIGHT["quiet"], linewidth=1)
+    for number, track in enumerate(tracks.values()):
+        at, colour = [level.delta for level in track], LIGHT[step(number)]
+        apart = [level.one_sided - level.two_sided for level in track]
+        axes.plot(at, apart, color=colour, linewidth=1.2, dashes=DASHES)
+        axes.plot(at, [level.printed - level.two_sided for level in track], ".", color=colour, markersize=5)
+
+
+def describe_levels(levels: Sequence[Level]) -> str:
+    low, high = min(levels, key=lambda one: one.two_sided), max(levels, key=lambda one: one.two_sided)
+    return (
+        f"B against δ, logarithmic in δ. It falls from {high.two_sided:.2f} at δ = {high.delta:g} to "
+        f"{low.two_sided:.2f} at δ = {low.delta:g}; the printed dots lie on the two-sided lines."
+    )
+
+
+def describe_differences(levels: Sequence[Level]) -> str:
+    printed = max(abs(one.printed - one.two_sided) for one in levels)
+    one_sided = max(one.one_sided - one.two_sided for one in levels)
+    return (
+        "Differences from the two-sided B against δ. The printed values differ by at most "
+        f"{printed:.3f}, the one-sided ones by at most {one_sided:.2f}."
+    )
+
+
+def broken_figure(broken: Sequence[Broken]) -> Panels:
+    """Give the figure of the breaking cases for a page, a panel for each."""
+    cases = list(dict.fromkeys(one.case for one in broken))
+    methods = list(dict.fromkeys(one.method for one in broken))
+    panels = [case_panel(case, [one for one in broken if one.case == case]) for case in cases]
+    legend = [*method_keys(methods), ON_THE_LINE, Key("no error: upper end of the interval", marker="v")]
+    return Panels(panels, 2, BROKEN, legend)
+
+
+def case_panel(case: str, broken: Sequence[Broken]) -> Panel:
+    methods = list(dict.fromkeys(one.method for one in broken))
+
+    def draw(figure: Any) -> None:
+        axes = error_axes(figure, broken, 2.0)
+        for number, method in enumerate(methods):
+            shift = FURTHER_APART ** (number - (len(methods) - 1) / 2)
+            draw_method(axes, [one for one in broken if one.method == method], shift)
+
+    label = f"Error against δ, both logarithmic, for the case {case}. {largest(broken)}"
+    return Panel(case.capitalize(), inline_svg(draw, label, BROKEN_PANEL))
+
+
+def draw_method(axes: Any, track: Sequence[Broken], shift: float) -> None:
+    """Draw one method's errors, or bounds on them."""
+    look = look_of(track[0].method)
+    wrong = [one for one in track if one.errors]
+    if wrong:
+        at, errors = [shift * one.delta for one in wrong], [one.error for one in wrong]
+        ends = [(one.error - one.interval[0], one.interval[1] - one.error) for one in wrong]
+        axes.errorbar(
+            at, errors, list(zip(*ends, strict=True)), fmt="none", ecolor=look.ink, elinewidth=1.2
+        )
+        axes.plot(at, errors, color=look.ink, linestyle=look.style, marker="o", markersize=4.5)
+    none = [one for one in track if not one.errors]
+    ends_of_none = [one.interval[1] for one in none]
+    axes.plot([shift * one.delta for one in none], ends_of_none, "v", mfc="none", mec=look.ink, ms=6)
+
+
+def largest(broken: Sequence[Broken]) -> str:
+    worst: dict[str, Broken] = {}
+    for one in sorted(broken, key=lambda one: one.error):
+        worst[one.method] = one
+    listed = [f"{name} {probability(one.error)} at δ = {one.delta:g}" for name, one in worst.items()]
+    return f"Largest error: {', '.join(listed)}."
+
+
+def broken_table(broken: Sequence[Broken], delta: float) -> Table:
+    rows = [
+        [
+            one.case,
+            one.method,
+            f"{count(one.errors)} of {count(one.draws)}",
+            probability(one.error),
+            interval(one.interval),
+            percent(one.read),
+        ]
+        for one in broken
+        if one.delta == delta
+    ]
+    return Table(BROKEN_COLUMNS, rows, f"The same at δ = {delta:g}")

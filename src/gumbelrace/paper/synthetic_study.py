@@ -1,39 +1,60 @@
-"""The synthetic study: every method on every problem at every δ, in threads, one point after the other.
+"""The paper's synthetic study (section 5.1): every method on every problem at every δ, and its records.
 
-A point is the same whatever ran before it, so a study that goes on from its store ends as one that
-was never stopped (but for the times it measured).
+p(X) is fixed, and every state has N rewards of one of three shapes, shifted and scaled to a standard
+deviation σ that says how hard the problem is. The paper shows its p(X) in a picture only; ours is a
+linear ramp, p ∝ 1..D.
+
+Points are measured in threads, one after the other. A point is the same whatever ran before it, so a study
+that goes on from its store ends as one that was never stopped (but for the times it measured).
 """
 
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from statistics import median
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
+from gumbelrace.applications.demo import WatchedRace, normalised
 from gumbelrace.applications.store import Stopped, Store, done_in_threads
 from gumbelrace.methods.base import Method
-from gumbelrace.methods.exact import Exact, Totals
-from gumbelrace.paper.records import Problem, Record
-from gumbelrace.paper.synthetic_problem import (
-    ARMS,
-    DELTAS,
-    METHODS,
-    SCALES,
-    SHAPES,
-    SIZE,
-    PaperTable,
-    Prepared,
-    Problems,
-)
+from gumbelrace.methods.betting import Betting
+from gumbelrace.methods.bounds import Marginal, Normal, Serfling
+from gumbelrace.methods.exact import Exact, Totals, compared
+from gumbelrace.methods.lilucb import LilUCB
+from gumbelrace.methods.race import Race
+from gumbelrace.paper.claims import Claim
 from gumbelrace.population.base import Floats
+from gumbelrace.population.table import Table
 from gumbelrace.sampling import batches
-from gumbelrace.verdict import wrong
+from gumbelrace.verdict import clopper_pearson, wrong
 
+SIZE = 100_000
+ARMS = (2, 10, 100)
+SCALES = (0.1, 1e-4, 1e-5)
+Shape = Callable[[np.random.Generator, tuple[int, int]], Floats]
+SHAPES: dict[str, Shape] = {
+    "normal": lambda rng, shape: rng.normal(size=shape),
+    "uniform": lambda rng, shape: rng.uniform(size=shape),
+    "lognormal": lambda rng, shape: rng.lognormal(0.0, 2.0, size=shape),
+}
+# From left to right in the paper's figures; two thirds of the time goes into 100 arms.
+DELTAS = {2: (1e-3, 3e-3, 1e-2, 3e-2, 0.1), 10: (1e-3, 3e-3, 1e-2, 3e-2, 0.1), 100: (1e-3, 1e-2, 0.1)}
+# The paper takes the estimated deviation for the true one.
+PAPER_NORMAL = Normal(student=False)
+METHODS: dict[str, Callable[[float], Method]] = {
+    "lil'UCB": LilUCB,
+    "Racing-EBS": lambda delta: Race(Serfling(), delta),
+    "Racing-EBS, marginal": lambda delta: Race(Serfling(), delta, variance=Marginal()),
+    "Racing-Normal": lambda delta: Race(PAPER_NORMAL, delta),
+    "Racing-Normal, marginal": lambda delta: Race(PAPER_NORMAL, delta, variance=Marginal()),
+    "Betting": Betting,
+}
 # Draws of one order of the rows share it; so many are made before the rows are shuffled anew.
 RESHUFFLE = 2500
 # When this many draws have read all there is, they are exact scans, and so will be the others.
@@ -45,6 +66,144 @@ SLOW, SLOW_BATCH = "lil'UCB", 5
 SCAN_REWARDS, SCANS = 2_000_000, 5
 
 
+class Problem(NamedTuple):
+    """A distribution of section 5.1: D arms, the shape of their rewards, and their deviation σ."""
+
+    arms: int
+    shape: str
+    scale: float
+
+
+class Record(NamedTuple):
+    """What one method did on one problem at one δ."""
+
+    arms: int
+    shape: str
+    scale: float
+    method: str
+    delta: float
+    draws: int
+    errors: int
+    read: float  # share of the rewards
+    seconds: float  # processor time a draw
+    scan_seconds: float  # of an exact scan, measured in turns with it
+
+    @property
+    def problem(self) -> Problem:
+        return Problem(self.arms, self.shape, self.scale)
+
+    @property
+    def error(self) -> float:
+        return self.errors / self.draws
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Clopper-Pearson interval of the error, 95%."""
+        return clopper_pearson(self.errors, self.draws, 0.95)
+
+    @property
+    def speed_up(self) -> float:
+        """Time of an exact scan over that of a draw."""
+        return self.scan_seconds / self.seconds
+
+
+class Broken(NamedTuple):
+    """What one method did at one δ in a case made to break Racing-Normal."""
+
+    case: str
+    method: str
+    delta: float
+    draws: int
+    errors: int
+    read: float  # share of the rewards
+
+    @property
+    def error(self) -> float:
+        return self.errors / self.draws
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Clopper-Pearson interval of the error, 95%."""
+        return clopper_pearson(self.errors, self.draws, 0.95)
+
+
+class BoundPoint(NamedTuple):
+    """G(T): how far apart two means must be for a method to tell them apart after T rows."""
+
+    method: str
+    rows: int
+    width: float  # in standard deviations of a reward
+
+
+class Level(NamedTuple):
+    """B_Normal at one δ and share of the first look: the paper's number and ours in both readings."""
+
+    delta: float
+    first_fraction: float
+    printed: float
+    two_sided: float
+    one_sided: float
+
+
+class SyntheticStudy(NamedTuple):
+    """All that the page of section 5.1 shows."""
+
+    facts: Mapping[str, str]  # what was run, in words: label -> value
+    notes: Sequence[str]  # where it departs from the paper
+    probabilities: Sequence[float]  # p(X) of Figure 1a
+    records: Sequence[Record]
+    claims: Sequence[Claim]
+    broken: Sequence[Broken]
+    bounds: Sequence[BoundPoint]
+    levels: Sequence[Level]
+    race: WatchedRace
+    files: Mapping[str, str] = MappingProxyType({})  # beside the page: name -> what is in it
+
+
+class PaperTable(Table):
+    """A table on which a race goes on to its end, as in the paper: none turns to a scan before."""
+
+    scan_speed = 1.0
+
+
+class Prepared(NamedTuple):
+    """A problem's rewards, and their exact sums."""
+
+    population: PaperTable
+    sums: Totals
+
+
+def probabilities(arms: int) -> Floats:
+    """Give p(X), a linear ramp."""
+    ramp: Floats = np.arange(1.0, arms + 1.0)
+    return ramp / float(ramp.sum())
+
+
+def rewards(problem: Problem, seed: int, size: int = SIZE) -> Floats:
+    """Draw the rewards of a problem; those of another scale are the same, scaled."""
+    rng = np.random.default_rng([seed, problem.arms, list(SHAPES).index(problem.shape)])
+    drawn = SHAPES[problem.shape](rng, (size, problem.arms))
+    return normalised(drawn, np.log(probabilities(problem.arms)), problem.scale)
+
+
+class Problems:
+    """The problems of a study, made when first asked for; the last ones asked for are kept."""
+
+    def __init__(self, seed: int, size: int, kept: int = 2) -> None:
+        self._lock = threading.Lock()
+        self._make = lru_cache(kept)(partial(_prepared, seed=seed, size=size))
+
+    def __call__(self, problem: Problem) -> Prepared:
+        """Give a problem; several threads may ask at once."""
+        with self._lock:
+            return self._make(problem)
+
+
+def _prepared(problem: Problem, seed: int, size: int) -> Prepared:
+    population = PaperTable(rewards(problem, seed, size))
+    return Prepared(population, compared(population))
+
+
 class Point(NamedTuple):
     """One mark of a figure."""
 
@@ -54,31 +213,18 @@ class Point(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Name in the store."""
         arms, shape, scale = self.problem
         return f"{arms} {shape} {scale:g} {self.method} {self.delta:g}"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is run.
+    """What is run."""
 
-    Attributes
-    ----------
-    draws : int
-        Draws a point.
-    seed : int
-        Seed of the rewards and of all draws.
-    size : int
-        Number of rewards of each arm, N.
-    arms : tuple of int
-        Numbers of arms, D.
-    """
-
-    draws: int
-    seed: int = 0
-    size: int = SIZE
-    arms: tuple[int, ...] = ARMS
+    draws: int  # a point
+    seed: int = 0  # of the rewards and of all draws
+    size: int = SIZE  # rewards of each arm, N
+    arms: tuple[int, ...] = ARMS  # numbers of arms, D
 
     @property
     def identity(self) -> dict[str, int]:
@@ -114,30 +260,18 @@ def run(
     jobs: int,
     finished: Callable[[Point], None] = lambda point: None,
 ) -> list[Record]:
-    """Run what the store does not hold yet; return the records of all points, in their order.
+    """Run what the store does not hold yet, in threads; return the records of all points, in their order.
 
-    Parameters
-    ----------
-    settings : Settings
-        What to run.
-    store : Store
-        Holds finished points.
-    jobs : int
-        Threads.
-    finished : callable
-        Called with each point that is done, or was before.
+    `finished` is called with each point that is done, or was before.
     """
-    problems, points = (
-        Problems(settings.seed, settings.size, kept=jobs),
-        {p.key: p for p in settings.points},
-    )
+    problems = Problems(settings.seed, settings.size, kept=jobs)
+    points = {point.key: point for point in settings.points}
     work = {key: partial(measured, point, problems, settings) for key, point in points.items()}
     done_in_threads(work, store, jobs, lambda key: finished(points[key]))
     return [Record(*store.rows[key]) for key in points]
 
 
 def measured(point: Point, problems: Problems, settings: Settings, stop: threading.Event) -> Record:
-    """Make the draws of a point and compare them with exact ones."""
     prepared, method = problems(point.problem), METHODS[point.method](point.delta)
     rng = np.random.default_rng([settings.seed, zlib.crc32(point.key.encode())])
     # The same Gumbel variables at every point with so many arms: what differs is the method's doing.
@@ -158,7 +292,7 @@ def measured(point: Point, problems: Problems, settings: Settings, stop: threadi
 
 
 class Tally:
-    """Counts what draws did."""
+    """What draws of a point did, counted."""
 
     def __init__(self) -> None:
         self.draws = self.errors = self.read = 0
@@ -187,7 +321,6 @@ class Tally:
         return self.draws >= ENOUGH_SCANS and self.read == self.draws * rewards
 
     def record(self, point: Point, rewards: int) -> Record:
-        """Sum up."""
         return Record(
             *point.problem,
             point.method,
@@ -210,7 +343,6 @@ def _batches(
 
 
 def _scan_seconds(population: PaperTable) -> float:
-    """Time an exact draw."""
     draws = max(1, SCAN_REWARDS // population.rewards)
     offsets, rng = np.zeros((draws, population.arms)), np.random.default_rng(0)
     started = time.thread_time()

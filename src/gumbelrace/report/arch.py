@@ -7,8 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from gumbelrace.applications.arch_chains import EXACT, RACED, Correlation, Cost, Plan, Sampled, Track
-from gumbelrace.applications.arch_result import ArchResult
+from gumbelrace.applications.arch_chains import (
+    EXACT,
+    RACED,
+    ArchResult,
+    Correlation,
+    Cost,
+    Plan,
+    Sampled,
+    Track,
+)
 from gumbelrace.report.figures import Look, log_axis, panel, panel_axes
 from gumbelrace.report.numbers import count, interval, microseconds, percent, power_of_ten, rate
 from gumbelrace.report.page import (

@@ -23,7 +23,7 @@ LOOKS = {
     "sums": Look("exact, sums kept", "series-2", (1.2, 1.8)),
     "raced": Look("raced", "series-3", ()),
     "pairs": Look("raced, values kept", "series-4", (7.0, 1.8, 1.2, 1.8)),
-    "as printed": Look("as printed", "series-1", (1.2, 1.8)),
+    "paper": Look("paper setting", "series-1", (3.0, 2.0)),
 }
 EXACT = ("exact", "sums")
 CONVENTION = (

@@ -4,8 +4,7 @@ import functools
 
 import numpy as np
 
-from gumbelrace.models.arch import Arch, lagged, laplace, simulate
-from gumbelrace.models.returns import standardised
+from gumbelrace.models.arch import Arch, lagged, laplace, simulate, standardised
 
 LAGS = 12
 ORDERS = (1, 4, 10, 12)

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 import gumbelrace as gr
-from gumbelrace.models.arch.data import lagged, simulate
+from gumbelrace.models.arch.data import lagged, simulate, standardised
 from gumbelrace.models.arch.expansion import expand
-from gumbelrace.models.arch.fit import laplace
 from gumbelrace.models.arch.likelihood import ArchLikelihood
-from gumbelrace.models.arch.model import Arch, compiled_prior
-from gumbelrace.models.returns import standardised
+from gumbelrace.models.arch.model import Arch, compiled_prior, laplace
 from gumbelrace.population.control import table_of
 from gumbelrace.population.slots import KNOWN, LOST, READ
 

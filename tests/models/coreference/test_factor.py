@@ -9,7 +9,7 @@ from tests.models.coreference.cases import COLUMNS, block, features_by_hand
 
 from gumbelrace.errors import InvalidArgument, InvalidFile
 from gumbelrace.models.coreference import FEATURES, Factor, Shaping, block_of, mentions
-from gumbelrace.models.coreference.features import features, log_factor
+from gumbelrace.models.coreference.factor import features, log_factor
 
 PAIRS = np.array(list(permutations(range(len(COLUMNS["author"])), 2)))
 

@@ -16,7 +16,7 @@ from gumbelrace.models.coreference.names import (
     folded,
     parse_name,
     rarity,
-    words,
+    tokens_of,
 )
 
 
@@ -68,7 +68,7 @@ def test_any_text_is_parsed_into_letters(text):
 
 
 def test_words_are_folded_and_single_letters_left_out():
-    assert words("The Naïve 3-D method, a study") == ["the", "naive", "method", "study"]
+    assert tokens_of("The Naïve 3-D method, a study") == ["the", "naive", "method", "study"]
 
 
 def test_names_with_many_namesakes_are_less_rare():

@@ -1,10 +1,19 @@
 """Bayesian ARCH models: data, priors, likelihoods, control variates and evidence."""
 
-from gumbelrace.models.arch.data import Lagged, lagged, simulate
-from gumbelrace.models.arch.expansion import Expansion, expand
-from gumbelrace.models.arch.fit import Evidence, Laplace, laplace, log_evidence_by_importance
+from gumbelrace.models.arch.expansion import expand
+from gumbelrace.models.arch.data import (
+    Lagged,
+    Overnight,
+    Repairs,
+    Returns,
+    lagged,
+    returns_from_prices,
+    simulate,
+    standardised,
+)
+from gumbelrace.models.arch.expansion import Expansion
 from gumbelrace.models.arch.likelihood import ArchLikelihood
-from gumbelrace.models.arch.model import Arch
+from gumbelrace.models.arch.model import Arch, Evidence, Laplace, laplace, log_evidence_by_importance
 from gumbelrace.models.arch.polynomials import Projection
 
 __all__ = [
@@ -14,10 +23,15 @@ __all__ = [
     "Expansion",
     "Lagged",
     "Laplace",
+    "Overnight",
     "Projection",
+    "Repairs",
+    "Returns",
     "expand",
     "lagged",
     "laplace",
     "log_evidence_by_importance",
+    "returns_from_prices",
     "simulate",
+    "standardised",
 ]

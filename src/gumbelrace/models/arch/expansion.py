@@ -216,8 +216,8 @@ def expand(
     >>> import gumbelrace as gr
     >>> from gumbelrace.models.arch.likelihood import ArchLikelihood
     >>> from gumbelrace.models.arch.data import lagged, simulate
-    >>> from gumbelrace.models.arch.fit import laplace
-    >>> from gumbelrace.models.returns import standardised
+    >>> from gumbelrace.models.arch.model import laplace
+    >>> from gumbelrace.models.arch.data import standardised
     >>> rng = np.random.default_rng(0)
     >>> data = lagged(standardised(simulate(13_000, rng)), 10)
     >>> models = [Arch(order) for order in (5, 10)]

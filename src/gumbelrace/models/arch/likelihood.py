@@ -36,8 +36,7 @@ class ArchLikelihood:
     --------
     >>> import numpy as np, gumbelrace as gr
     >>> from gumbelrace.models.arch.model import Arch
-    >>> from gumbelrace.models.arch.data import lagged, simulate
-    >>> from gumbelrace.models.returns import standardised
+    >>> from gumbelrace.models.arch.data import lagged, simulate, standardised
     >>> rng = np.random.default_rng(0)
     >>> data = lagged(standardised(simulate(5000, rng)), 10)
     >>> low, high = Arch(1).parameter([0.8, 0.1], 5.0), Arch(3).parameter([0.5, 0.1, 0.1, 0.1], 5.0)

@@ -34,23 +34,13 @@ ONE, AT_ALPHA = np.uint64(1), np.uint64(ALPHA)
 
 
 class Centre(NamedTuple):
-    """Where rows are expanded, and how far from there they will be read.
+    """Where rows are expanded, and how far from there they will be read."""
 
-    Attributes
-    ----------
-    s, spread : ndarray of shape (N,)
-        Variance of each row at the centre, and the standard deviation of its variance.
-    nu, nu_spread : float
-        ν₀, and the standard deviation of ν.
-    y : ndarray of shape (N,)
-        Squared returns of the rows.
-    """
-
-    s: Floats
-    spread: Floats
-    nu: float
-    nu_spread: float
-    y: Floats
+    s: Floats  # variance of each row at the centre
+    spread: Floats  # standard deviation of that variance
+    nu: float  # ν₀
+    nu_spread: float  # standard deviation of ν
+    y: Floats  # squared returns of the rows
 
 
 @dataclass(frozen=True)
@@ -104,7 +94,6 @@ class Projection:
 
 @row
 def polynomial(terms, w, e):  # type: ignore[no-untyped-def]
-    """Evaluate the polynomial of a row."""
     in_w, in_e = terms[1] + terms[4] * e + terms[3] * w, terms[2] + terms[5] * e
     if len(terms) > 6:
         in_w += w * (terms[6] * w + terms[7] * e) + terms[8] * e * e

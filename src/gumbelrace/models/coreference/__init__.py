@@ -1,12 +1,16 @@
 """Author coreference: mentions of authors, the pairwise factor, and how to judge clusters."""
 
-from gumbelrace.models.coreference.bcubed import BCubed, bcubed
-from gumbelrace.models.coreference.block import Block, block_of, blocks
-from gumbelrace.models.coreference.factor import Factor, Shaping
-from gumbelrace.models.coreference.features import FEATURES
-from gumbelrace.models.coreference.fit import fit, in_training, rank_shapings, score
-from gumbelrace.models.coreference.linkage import linkage
-from gumbelrace.models.coreference.mentions import COLUMNS, Mentions, mentions
+from gumbelrace.models.coreference.factor import FEATURES, Factor, Shaping
+from gumbelrace.models.coreference.fit import (
+    BCubed,
+    bcubed,
+    fit,
+    in_training,
+    linkage,
+    rank_shapings,
+    score,
+)
+from gumbelrace.models.coreference.mentions import COLUMNS, Block, Mentions, block_of, blocks, mentions
 from gumbelrace.models.coreference.names import Name, parse_name
 from gumbelrace.models.coreference.simulate import simulate
 

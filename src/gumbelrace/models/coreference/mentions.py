@@ -1,20 +1,19 @@
-"""Mentions of authors: columns of text, parsed once into integers and sets of words."""
+"""Mentions of authors: columns of text, parsed once into integers and sets of words, and their blocks."""
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.models.coreference.names import Name, parse_name, rarity, words
+from gumbelrace.models.coreference.names import Codes, Name, agreement, parse_name, rarity, tokens_of
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
 Indices = NDArray[np.int64]
-
 COLUMNS = (
     *("author", "coauthors", "title", "venue", "year"),
     *("affiliation", "city", "country", "cpc", "block", "label"),
@@ -27,26 +26,16 @@ LEAST_WEIGHT = 0.3
 
 
 class TokenSets(NamedTuple):
-    """A set of tokens for each row, as in a compressed sparse matrix.
+    """A set of tokens for each row, as in a compressed sparse matrix."""
 
-    Attributes
-    ----------
-    starts : ndarray of shape (rows + 1,)
-        Row r has ``tokens[starts[r]:starts[r + 1]]``.
-    tokens : ndarray
-        Numbers of the tokens, sorted within a row.
-    weights : ndarray
-        Weight of each token: its inverse document frequency, log(rows / rows with it) / log(rows): 1 for
-        a token of one row and 0 for one of all rows, in small files and large ones.
-    """
-
-    starts: Indices
-    tokens: Integers
+    starts: Indices  # row r has tokens[starts[r]:starts[r + 1]]
+    tokens: Integers  # numbers of the tokens, sorted within a row
+    # Weight of each token: its inverse document frequency, log(rows / rows with it) / log(rows): 1 for a
+    # token of one row and 0 for one of all rows, in small files and large ones.
     weights: Floats
 
     @property
     def rows(self) -> Indices:
-        """Row of each of `tokens`."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
     def lengths(self) -> Floats:
@@ -169,11 +158,11 @@ def _numbered(names: Sequence[Name]) -> tuple[Indices, tuple[Name, ...]]:
 
 
 def _sets(columns: Mapping[str, Sequence[str]], parsed: Callable[[str], Name]) -> tuple[TokenSets, ...]:
-    lists = _Cached(words)
+    lists = _Cached(tokens_of)
     places = zip(columns["affiliation"], columns["city"], strict=True)
     return (
         token_sets(_persons(text, parsed) for text in columns["coauthors"]),
-        token_sets(map(words, columns["title"])),
+        token_sets(map(tokens_of, columns["title"])),
         token_sets(map(lists, columns["venue"])),
         token_sets(lists(affiliation) + lists(city) for affiliation, city in places),
         token_sets((_parts(text.lower()) for text in columns["cpc"]), least=0.0),
@@ -250,3 +239,109 @@ def _weighed(rows: Indices, tokens: Indices, size: int, least: float) -> TokenSe
     order = np.lexsort((tokens, rows))
     starts = np.searchsorted(rows[order], np.arange(size + 1))
     return TokenSets(starts, tokens[order].astype(np.int32), weights[kept])
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Mentions among which persons are told apart."""
+
+    rows: Indices  # rows of the mentions in the file
+    label: Indices  # true persons, -1 where unknown
+    name: Integers  # which distinct name each mention has
+    codes: Codes  # the class of each pair of these; see `names.agreement`
+    # Tokens that two or more mentions share, of all fields: mention i has tokens[starts[i]:starts[i + 1]].
+    starts: Integers
+    tokens: Integers
+    squares: NDArray[np.float32]  # squared weight of each token
+    ends: Integers  # tokens of field k are those below ends[k] that are no earlier field's
+    inverse: NDArray[np.float32]  # (n, fields): 1 / length of the vector of weights, 0 without tokens
+    year: NDArray[np.float32]  # as in `Mentions`
+    country: Integers
+    rarity: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def data(self) -> tuple[Any, ...]:
+        """What the compiled factor takes."""
+        return tuple(getattr(self, field.name) for field in fields(self)[2:])
+
+
+def block_of(mentions: Mentions, rows: Indices) -> Block:
+    """Gather the mentions of some rows, at least one.
+
+    Examples
+    --------
+    >>> from gumbelrace.models.coreference.mentions import mentions
+    >>> found = mentions({"author": ["Wei Li"] * 2 + ["W. Li"], "title": ["A race", "Race", "Trees"]})
+    >>> block = block_of(found, found.rows_by_block()[0])
+    >>> len(block), block.codes.shape, block.tokens
+    (3, (2, 2), array([0, 0], dtype=int32))
+    """
+    if len(rows) == 0:
+        raise InvalidArgument("a block without mentions; give at least one row")
+    used, name = np.unique(mentions.name[rows], return_inverse=True)
+    starts, tokens, squares, ends = _shared([_chosen(one, rows) for one in mentions.sets], len(rows))
+    lengths = mentions.lengths[rows]
+    return Block(
+        rows=rows,
+        label=mentions.label[rows],
+        name=name.astype(np.int32),
+        codes=agreement([mentions.names[number] for number in used]),
+        starts=starts,
+        tokens=tokens,
+        squares=squares,
+        ends=ends,
+        inverse=np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0).astype(np.float32),
+        year=mentions.year[rows].astype(np.float32),
+        country=mentions.country[rows].astype(np.int32),
+        rarity=mentions.rarity[rows].astype(np.float32),
+    )
+
+
+def blocks(mentions: Mentions, least: int = 1, most: int | None = None) -> list[Block]:
+    """Gather every block with `least` to `most` mentions."""
+    return [
+        block_of(mentions, rows)
+        for rows in mentions.rows_by_block()
+        if least <= len(rows) <= (len(mentions) if most is None else most)
+    ]
+
+
+class _Entries(NamedTuple):
+    """Tokens of some mentions, an entry for each."""
+
+    row: Indices
+    token: Integers
+    weights: Floats
+
+
+def _chosen(sets: TokenSets, rows: Indices) -> _Entries:
+    counts = sets.starts[rows + 1] - sets.starts[rows]
+    first = np.repeat(sets.starts[rows] - (np.cumsum(counts) - counts), counts)
+    token = sets.tokens[first + np.arange(counts.sum())]
+    return _Entries(np.repeat(np.arange(len(rows)), counts), token, sets.weights)
+
+
+def _shared(fields: list[_Entries], size: int) -> tuple[Integers, Integers, NDArray[np.float32], Integers]:
+    """Give numbers to tokens of two or more mentions, field after field, and sort them by mention."""
+    rows, tokens = [], []
+    squares: list[Floats] = []
+    for field in fields:
+        used, number, count = np.unique(field.token, return_inverse=True, return_counts=True)
+        often = count > 1
+        kept = often[number]
+        rows.append(field.row[kept])
+        tokens.append((np.cumsum(often) - 1)[number[kept]] + sum(len(part) for part in squares))
+        squares.append(field.weights[used[often]] ** 2)
+    row, token = np.concatenate(rows), np.concatenate(tokens)
+    order = np.lexsort((token, row))
+    starts = np.searchsorted(row[order], np.arange(size + 1))
+    ends = np.cumsum([len(part) for part in squares])
+    return (
+        starts.astype(np.int32),
+        token[order].astype(np.int32),
+        np.concatenate(squares).astype(np.float32),
+        ends.astype(np.int32),
+    )

@@ -81,12 +81,12 @@ def folded(text: str) -> str:
     return "".join(letter for letter in parts if not unicodedata.combining(letter))
 
 
-def words(text: str) -> list[str]:
+def tokens_of(text: str) -> list[str]:
     """Give the folded words and numbers of a text, single letters left out.
 
     Examples
     --------
-    >>> words("A Theory of 2-D Fields")
+    >>> tokens_of("A Theory of 2-D Fields")
     ['theory', 'of', 'fields']
     """
     return [word for word in WORD.findall(folded(text)) if len(word) > 1]
@@ -129,8 +129,8 @@ def rarity(names: Sequence[Name], population: Collection[Name]) -> NDArray[np.fl
     """
     given, family = Counter(name.given for name in population), Counter(name.family for name in population)
     counts = [max(given[name.given], 1) * max(family[name.family], 1) for name in names]
-    whole = np.log(max(len(population), 2))
-    found: NDArray[np.float64] = 1.0 - np.log(np.array(counts, np.float64)) / (2.0 * whole)
+    log_size = np.log(max(len(population), 2))
+    found: NDArray[np.float64] = 1.0 - np.log(np.array(counts, np.float64)) / (2.0 * log_size)
     return np.clip(found, 0.0, 1.0)
 
 
@@ -187,14 +187,14 @@ def agreement(names: Sequence[Name]) -> Codes:
 
 def _spread(texts: list[str], classes: Any) -> Codes:
     """Class the distinct texts, and give the classes of all pairs of texts."""
-    distinct, place = np.unique(np.array(texts, dtype=object), return_inverse=True)
+    distinct, number = np.unique(np.array(texts, dtype=object), return_inverse=True)
     table: Codes = classes([str(text) for text in distinct]).astype(np.uint8)
-    return table[place[:, None], place]
+    return table[number[:, None], number]
 
 
 def _equal(texts: list[str]) -> NDArray[np.bool_]:
-    place = np.unique(np.array(texts, dtype=object), return_inverse=True)[1]
-    same: NDArray[np.bool_] = place[:, None] == place
+    number = np.unique(np.array(texts, dtype=object), return_inverse=True)[1]
+    same: NDArray[np.bool_] = number[:, None] == number
     return same
 
 

@@ -77,7 +77,6 @@ def simulate(n: int, rng: Rng = None) -> dict[str, list[str]]:
 
 
 def _persons(n: int, rng: np.random.Generator) -> Indices:
-    """Draw the person of each mention."""
     sizes = np.minimum(rng.pareto(TAIL, n) + 1.0, max(LARGEST_SHARE * n, 1.0)).astype(np.int64)
     people = np.repeat(np.arange(n), sizes)[:n]
     return rng.permutation(people)
@@ -107,8 +106,8 @@ def _word(number: int, kind: str = "") -> str:
     """Spell a number in syllables, two or more; a kind of word has an ending of its own."""
     word, rest = "", number + len(SYLLABLES)
     while rest:
-        rest, place = divmod(rest, len(SYLLABLES))
-        word += SYLLABLES[place]
+        rest, syllable = divmod(rest, len(SYLLABLES))
+        word += SYLLABLES[syllable]
     return word + kind
 
 
@@ -140,8 +139,8 @@ def _colleagues(people: _People, person: int, rng: np.random.Generator) -> str:
 
 def _colleague(number: int, rng: np.random.Generator) -> str:
     given = _word(number % 97, "n")
-    shown = given[0] + "." if rng.random() < 0.15 else given
-    return f"{shown} {_word(number, 'r')}".title()
+    written = given[0] + "." if rng.random() < 0.15 else given
+    return f"{written} {_word(number, 'r')}".title()
 
 
 def _title(topic: int, rng: np.random.Generator) -> str:

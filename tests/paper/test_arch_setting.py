@@ -7,7 +7,7 @@ from tests.models.arch.cases import fitted, large, seeded
 import gumbelrace as gr
 from gumbelrace.models.arch import ArchLikelihood
 from gumbelrace.models.arch.rows import log_factor, points_of
-from gumbelrace.paper.arch_bins import binned
+from gumbelrace.paper.arch_setting import binned
 from gumbelrace.population.control import table_of
 from gumbelrace.population.likelihood import by_arm
 
