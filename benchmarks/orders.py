@@ -20,7 +20,7 @@ from shared import run_sections, show
 
 import gumbelrace as gr
 from gumbelrace.core import keyed
-from gumbelrace.core.jit import Bits, below, bits_of
+from gumbelrace.core.random import Bits, below, bits_of
 
 READ, REPEATS = 1024, 7
 

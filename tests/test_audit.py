@@ -8,7 +8,7 @@ from scipy import stats
 from tests.common import seeded
 
 import gumbelrace as gr
-from gumbelrace.core.jit import bits_of
+from gumbelrace.core.random import bits_of
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.questions import Question, put_noise
 from gumbelrace.methods.state import new_results

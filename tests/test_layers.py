@@ -125,7 +125,7 @@ def test_checker_finds_a_violation(name: str, source: str, complaint: str) -> No
         ),
         ("methods/race.py", "from gumbelrace import core\nfrom .. import errors"),
         ("methods/__init__.py", "from .race import Race\nfrom ..population import Table"),
-        ("population/table.py", "from gumbelrace.core.shuffle import blocks"),
+        ("population/table.py", "from gumbelrace.core.rows import blocks"),
         ("auditing.py", "from gumbelrace.sampling import sample"),
         ("models/arch.py", "from gumbelrace.population import compiled\nfrom .base import Model"),
         ("applications/toy.py", "from gumbelrace.models import potts"),

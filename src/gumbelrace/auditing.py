@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gumbelrace.core.jit import Rng, as_generator
+from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.methods.base import Asked, Method, Promise, weakest
 from gumbelrace.methods.checking import checking
 from gumbelrace.methods.default import single_method
@@ -15,7 +15,7 @@ from gumbelrace.methods.exact import compared
 from gumbelrace.methods.loop import Plan
 from gumbelrace.methods.state import Results
 from gumbelrace.population.base import Population, checked_count
-from gumbelrace.population.given import as_population
+from gumbelrace.population.table import as_population
 from gumbelrace.sampling import DRAW, batches, checked_prior, share_read
 from gumbelrace.verdict import Audit, checked_confidence, clopper_pearson, impossible, wrong
 

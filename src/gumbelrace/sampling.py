@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.core.jit import Rng, as_generator
+from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.errors import InvalidArgument, NoPossibleArm, ShapeMismatch
 from gumbelrace.methods.base import Asked, Method, Promise
 from gumbelrace.methods.default import single_method
@@ -16,7 +16,7 @@ from gumbelrace.methods.questions import Question
 from gumbelrace.methods.state import Results
 from gumbelrace.population.arrays import by_name, floats
 from gumbelrace.population.base import Floats, Population, checked_count
-from gumbelrace.population.given import as_population
+from gumbelrace.population.table import as_population
 from gumbelrace.verdict import Audit, judged
 
 # Gumbel variables held at a time.

@@ -2,7 +2,7 @@
 
 from numpy.typing import ArrayLike
 
-from gumbelrace.core.jit import Rng
+from gumbelrace.core.random import Rng
 from gumbelrace.methods.base import Method, Outcome
 from gumbelrace.methods.default import single_method
 from gumbelrace.population.base import Population

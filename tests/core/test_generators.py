@@ -5,7 +5,7 @@ import pytest
 from tests.common import seeded
 
 import gumbelrace as gr
-from gumbelrace.core.jit import as_generator, check_generator
+from gumbelrace.core.random import as_generator, check_generator
 from gumbelrace.errors import InvalidGenerator
 
 REWARDS = np.random.default_rng(1).normal(size=(300, 3))

@@ -7,7 +7,8 @@ from scipy.special import chdtrc, gammaincc, ndtr
 from tests.common import seeded
 
 from gumbelrace.core import keyed
-from gumbelrace.core.jit import OPTIONS, bits_of
+from gumbelrace.core.jit import OPTIONS
+from gumbelrace.core.random import bits_of
 
 FALSE_ALARM = 1e-4
 

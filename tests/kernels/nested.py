@@ -6,7 +6,7 @@ from scipy.special import ndtr
 from tests.kernels.laws import after, tail
 
 import gumbelrace as gr
-from gumbelrace.core.shuffle import Rows
+from gumbelrace.core.rows import Rows
 from gumbelrace.population.compiled import Compiled
 from gumbelrace.population.slots import new_slots
 

@@ -11,7 +11,7 @@ from tests.kernels.laws import FALSE_ALARM
 from tests.kernels.nested import Nested, log_prior
 
 import gumbelrace as gr
-from gumbelrace.core.shuffle import Rows
+from gumbelrace.core.rows import Rows
 from gumbelrace.errors import InvalidArgument, InvalidReward
 
 CAREFUL = gr.Race(gr.methods.Normal(), delta=1e-3)

@@ -7,7 +7,7 @@ from scipy import stats
 
 import gumbelrace as gr
 from gumbelrace.auditing import Audited
-from gumbelrace.core.jit import bits_of
+from gumbelrace.core.random import bits_of
 from gumbelrace.methods.base import Asked
 from gumbelrace.methods.questions import Question, put_noise
 

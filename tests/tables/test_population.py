@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from pyarrow import parquet
 
-from gumbelrace.core.shuffle import Rows
+from gumbelrace.core.rows import Rows
 from gumbelrace.tables.numbers import allowed
 from gumbelrace.tables.population import (
     CHUNK_BYTES,

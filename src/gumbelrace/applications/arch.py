@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import Rng, as_generator
+from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
 from gumbelrace.kernels.metropolis import Autoregressive, Metropolis

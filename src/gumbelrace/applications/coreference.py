@@ -19,11 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.applications.store import Stopped, Store, done_in_threads, stored, write_tables
-from gumbelrace.kernels.annealing import Geometric
 from gumbelrace.kernels.clusters.kernel import ClusterGibbs
 from gumbelrace.kernels.clusters.worker import MOST_KEPT, Keep
 from gumbelrace.kernels.gibbs import Labels
-from gumbelrace.kernels.scan import Shuffled
+from gumbelrace.kernels.schedules import Geometric, Shuffled
 from gumbelrace.methods.base import Method
 from gumbelrace.methods.bounds import Marginal
 from gumbelrace.methods.exact import Exact

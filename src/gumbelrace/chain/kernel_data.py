@@ -39,7 +39,7 @@ from gumbelrace.chain.fingerprint import (
     sampled,
 )
 from gumbelrace.core.pool import Pool
-from gumbelrace.core.shuffle import IndependentRows
+from gumbelrace.core.rows import IndependentRows
 from gumbelrace.errors import UnseenData
 
 LIBRARY = __name__.partition(".")[0]

@@ -18,11 +18,11 @@ from gumbelrace.chain.layout import Layout, flat
 from gumbelrace.chain.progress import show_progress
 from gumbelrace.chain.trace import Trace, checked
 from gumbelrace.chain.worker import NOTHING, Chain, Draw, Plan
-from gumbelrace.core.jit import Rng, as_generator
-from gumbelrace.core.table_orders import of_one_run
+from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.errors import InvalidArgument, InvalidGenerator, ShapeMismatch
 from gumbelrace.kernels.base import Kernel, State
 from gumbelrace.population.base import checked_count
+from gumbelrace.population.table import of_one_run
 
 REFRESH = 0.1  # seconds between looks at the chains
 

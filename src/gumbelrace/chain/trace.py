@@ -14,7 +14,7 @@ import numpy as np
 from gumbelrace.chain import export
 from gumbelrace.chain.bias import shifts
 from gumbelrace.chain.layout import Layout, form, named_leaves, reform
-from gumbelrace.core.jit import Rng, as_generator
+from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.errors import InvalidArgument, PromiseBroken
 from gumbelrace.kernels.base import Checked, Info, Kernel, State, method_of
 from gumbelrace.methods.base import weakest

@@ -1,29 +1,22 @@
-"""How the compiled code is built: one set of flags, calls by address, and NumPy's random bits.
+"""How the compiled code is built: one set of flags, and calls by address.
 
 A kernel that takes a user's function as an argument is compiled anew in every process. A kernel that
 takes the *address* of a C function is not: it is cached on disk once. So a population hands its reader
 over as an address, and the reader finds its data behind another (see `packed`).
 """
 
-import copy
 import ctypes
 import functools
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numba
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from gumbelrace.errors import InvalidGenerator
-
 Function = TypeVar("Function", bound=Callable[..., Any])
-# What users may give as `rng`; `as_generator` makes a Generator of it.
-Rng = np.random.Generator | np.random.BitGenerator | np.random.SeedSequence | Sequence[int] | int | None
 
 # Sums may be reordered (so that they run in vector registers); NaN and infinities keep their meaning.
 FAST = {"reassoc", "contract", "nsz"}
@@ -97,76 +90,18 @@ READER = types.int64(
 )
 
 
-def _call(builder: Any, address: Any, arguments: list[Any]) -> Any:
-    word = ir.IntType(64)
-    signature = ir.FunctionType(word, [word] * len(arguments))
-    return builder.call(builder.inttoptr(address, signature.as_pointer()), arguments)
-
-
 @intrinsic
-def call_reader(
-    typingctx: Any,
-    address: Any,
-    context: Any,
-    rows: Any,
-    n_rows: Any,
-    arms: Any,
-    n_arms: Any,
-    out: Any,
-    stride: Any,
-) -> Any:
-    """Call a `READER` by its address; every argument is a 64-bit word."""
+def call(typingctx: Any, address: Any, words: Any) -> Any:
+    """Call a function of 64-bit words, which gives one, by its address."""
+    count = len(words)
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _call(builder, arguments[0], list(arguments[1:]))
+        word = ir.IntType(64)
+        kind = ir.FunctionType(word, [word] * count).as_pointer()
+        items = [builder.extract_value(arguments[1], k) for k in range(count)]
+        return builder.call(builder.inttoptr(arguments[0], kind), items)
 
-    return types.int64(*[types.int64] * 8), codegen
-
-
-@intrinsic
-def call_slot(typingctx: Any, address: Any, context: Any, slot: Any) -> Any:
-    """Call a function of a slot by its address (see `population.slots`)."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _call(builder, arguments[0], list(arguments[1:]))
-
-    return types.int64(*[types.int64] * 3), codegen
-
-
-@intrinsic
-def call_entry(typingctx: Any, address: Any, words: Any) -> Any:
-    """Call a function of one 64-bit word by its address."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _call(builder, arguments[0], [arguments[1]])
-
-    return types.int64(types.int64, types.int64), codegen
-
-
-@intrinsic
-def call_next_uint64(typingctx: Any, address: Any, state: Any) -> Any:
-    """Call a bit generator's `next_uint64(state)` by its address."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _call(builder, arguments[0], [arguments[1]])
-
-    return types.uint64(types.int64, types.int64), codegen
-
-
-class Bits(NamedTuple):
-    """Addresses of a generator's stream of random bits, for compiled code."""
-
-    next_uint64: int
-    state: int
-
-
-def bits_of(rng: np.random.Generator) -> Bits:
-    """Addresses of `rng`'s stream, so that compiled code and NumPy draw from the same one.
-
-    They are good as long as `rng` lives.
-    """
-    interface = rng.bit_generator.ctypes
-    return Bits(address_of(interface.next_uint64), int(interface.state_address))
+    return types.int64(types.int64, types.UniTuple(types.int64, count)), codegen
 
 
 def address_of(c_function: Any) -> int:
@@ -178,52 +113,3 @@ def address_of_array(array: NDArray[Any]) -> int:
     """Give where the first entry of an array lies; ten times faster than `array.ctypes.data`."""
     address: int = array.__array_interface__["data"][0]
     return address
-
-
-@part
-def below(bits: Bits, bound: int) -> int:
-    """Draw a uniform integer in [0, bound), bound < 2**32 (Lemire's method, without bias)."""
-    n = np.uint64(bound)
-    mask = np.uint64(0xFFFFFFFF)
-    half = np.uint64(32)
-    product = (call_next_uint64(bits.next_uint64, bits.state) >> half) * n
-    if (product & mask) < n:
-        least = (np.uint64(1) << half) % n
-        while (product & mask) < least:
-            product = (call_next_uint64(bits.next_uint64, bits.state) >> half) * n
-    return int(product >> half)
-
-
-def beside(rng: np.random.Generator) -> np.random.Generator:
-    """Give a generator that follows from the state of `rng`, and leave `rng` where it is."""
-    words = copy.deepcopy(rng.bit_generator).random_raw(8)
-    return np.random.default_rng(np.asarray(words, np.uint64))
-
-
-def as_generator(rng: object) -> np.random.Generator:
-    """Return the generator that `rng` stands for, as SPEC 7 of Scientific Python has it.
-
-    A Generator is returned as it is. A seed gives a new one, the same for the same seed, and None one that
-    nobody can repeat. Whoever takes an `rng` from a user calls this first, and hands on the generator.
-    """
-    if isinstance(rng, np.random.Generator):
-        return rng
-    if not isinstance(rng, str | bool | np.random.RandomState):
-        with suppress(TypeError, ValueError):
-            return np.random.default_rng(rng)  # type: ignore[arg-type]
-    raise InvalidGenerator(
-        f"rng is {rng!r}; pass a seed, for example rng=0, or numpy.random.default_rng(0)"
-    )
-
-
-def check_generator(rng: object) -> np.random.Generator:
-    """Return `rng` if it is a Generator: for what is called again and again.
-
-    A seed would give the same numbers every time, and steps that repeat each other are no chain.
-    """
-    if not isinstance(rng, np.random.Generator):
-        raise InvalidGenerator(
-            f"rng is {rng!r}; a step needs a Generator that goes on from one to the next: make "
-            "rng = numpy.random.default_rng(0) before the first"
-        )
-    return rng

@@ -14,7 +14,8 @@ are laid out along the bits of their numbers).
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import Bits, call_next_uint64, kernel, part
+from gumbelrace.core.jit import kernel, part
+from gumbelrace.core.random import Bits, next_uint64
 
 # Fewer things than this are shuffled: halves of few bits mix badly.
 FEWEST = 16_384
@@ -32,7 +33,7 @@ WORD, FOLD = np.uint64(32), np.uint64(15)
 def draw_key(bits: Bits, keys: Keys, row: int) -> None:
     """Draw a new key."""
     for i in range(0, ROUNDS, 2):
-        drawn = call_next_uint64(bits.next_uint64, bits.state)
+        drawn = next_uint64(bits)
         keys[row, i] = drawn & MASK
         keys[row, i + 1] = drawn >> WORD
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from gumbelrace.lazy import later
 
 _NAMES = {
-    "gumbelrace.kernels.annealing": ("Constant", "Geometric"),
     "gumbelrace.kernels.base": ("Info",),
     "gumbelrace.kernels.carlin_chib": ("Candidate", "ModelChoice"),
     "gumbelrace.kernels.clusters.worker": ("Keep",),
@@ -13,13 +12,12 @@ _NAMES = {
     "gumbelrace.kernels.langevin": ("LangevinState",),
     "gumbelrace.kernels.metropolis": ("Autoregressive", "LogWalk", "RandomWalk"),
     "gumbelrace.kernels.normal_laws": ("NormalPseudoprior",),
-    "gumbelrace.kernels.scan": ("RandomScan", "Shuffled", "Systematic"),
+    "gumbelrace.kernels.schedules": ("Constant", "Geometric", "RandomScan", "Shuffled", "Systematic"),
     "gumbelrace.kernels.slice": ("EachCoordinate", "RandomDirection"),
     "gumbelrace.kernels.target": ("Position",),
 }
 
 if TYPE_CHECKING:
-    from gumbelrace.kernels.annealing import Constant as Constant, Geometric as Geometric
     from gumbelrace.kernels.base import Info as Info
     from gumbelrace.kernels.carlin_chib import Candidate as Candidate, ModelChoice as ModelChoice
     from gumbelrace.kernels.clusters.worker import Keep as Keep
@@ -31,7 +29,9 @@ if TYPE_CHECKING:
         RandomWalk as RandomWalk,
     )
     from gumbelrace.kernels.normal_laws import NormalPseudoprior as NormalPseudoprior
-    from gumbelrace.kernels.scan import (
+    from gumbelrace.kernels.schedules import (
+        Constant as Constant,
+        Geometric as Geometric,
         RandomScan as RandomScan,
         Shuffled as Shuffled,
         Systematic as Systematic,

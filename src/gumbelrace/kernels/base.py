@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.auditing import Audited
-from gumbelrace.core.jit import Rng, as_generator, check_generator
+from gumbelrace.core.random import Rng, as_generator, check_generator
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.base import Method, Promise
 from gumbelrace.methods.exact import Exact

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.auditing import Audited
-from gumbelrace.core.jit import Rng, as_generator, check_generator
 from gumbelrace.core.pool import Pool
+from gumbelrace.core.random import Rng, as_generator, check_generator
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.kernels.base import Block, Checked, Info, Kernel
 from gumbelrace.kernels.checks import (

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gumbelrace.core.jit import call_slot, kernel, part
+from gumbelrace.core.jit import call, kernel, part
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.kernels.base import Kernel
 from gumbelrace.kernels.metropolis import Autoregressive, Metropolis
@@ -238,7 +238,7 @@ def move(
     """Move the parameter of the current model; False after a fault."""
     model = chain.model[0]
     if chain.hooks[0] != 0:
-        if call_slot(chain.hooks[0], 0, model) != 0 or not put(every, model):
+        if call(chain.hooks[0], (0, model)) != 0 or not put(every, model):
             return False
         for i in range(3):
             counts[i] += chain.counts[i]
@@ -271,7 +271,7 @@ def draw_model(every: Contest, chain: Chain, rng: np.random.Generator, counts: I
 def redraw(every: Contest, chain: Chain, rng: np.random.Generator, k: int) -> bool:
     """Draw the parameter of a model that is not current; put log densities; say whether one is far out."""
     if chain.hooks[1] != 0:
-        if call_slot(chain.hooks[1], 0, k) != 0:
+        if call(chain.hooks[1], (0, k)) != 0:
             chain.log_q[k] = np.nan
         return False
     laws, x, z = chain.laws, every.rooms[0, k], chain.z

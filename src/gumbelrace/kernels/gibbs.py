@@ -7,16 +7,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.core.jit import Rng
+from gumbelrace.core.random import Rng
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.kernels.annealing import Annealing, Constant, checked_temperature
 from gumbelrace.kernels.base import Info, Kernel
 from gumbelrace.kernels.checks import check_function, check_room, check_state, check_sweeps, set_method
-from gumbelrace.kernels.scan import Scan, Systematic
+from gumbelrace.kernels.schedules import Annealing, Constant, Scan, Systematic, checked_temperature
 from gumbelrace.kernels.target import Decisions
 from gumbelrace.methods.base import Method
 from gumbelrace.population.base import Population, checked_count
-from gumbelrace.population.given import as_population
+from gumbelrace.population.table import as_population
 from gumbelrace.sampling import checked_prior
 
 Values = NDArray[np.integer[Any]]

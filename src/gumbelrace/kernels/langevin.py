@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.core.jit import Rng
+from gumbelrace.core.random import Rng
 from gumbelrace.errors import FactorFailed, InvalidArgument
 from gumbelrace.kernels.base import Info, Kernel
 from gumbelrace.kernels.checks import check_function, check_state, check_target, real_fields, set_method

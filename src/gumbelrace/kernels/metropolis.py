@@ -7,8 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gumbelrace.core.jit import Rng, check_generator
 from gumbelrace.core.pool import Pool
+from gumbelrace.core.random import Rng, check_generator
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.kernels.base import Block, Info, Kernel
 from gumbelrace.kernels.checks import check_part, check_state, check_target, real_fields, set_method

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gumbelrace.core.jit import Rng
+from gumbelrace.core.random import Rng
 from gumbelrace.kernels.base import Info, Kernel
 from gumbelrace.kernels.checks import check_part, check_state, check_target, real_fields, set_method
 from gumbelrace.kernels.normal_laws import checked_scale, stretched

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gumbelrace.core.jit import check_generator
+from gumbelrace.core.random import check_generator
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.kernels.base import Info
 from gumbelrace.kernels.checks import try_out_prior

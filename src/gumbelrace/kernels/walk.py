@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gumbelrace.core.jit import call_slot, kernel, part
+from gumbelrace.core.jit import call, kernel, part
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.kernels.base import Block, Info
 from gumbelrace.kernels.normal_laws import Laws, draw, law_of_steps, put_at, standardise
@@ -126,7 +126,7 @@ def step(contest: Contest, proposing: Proposing, rng: np.random.Generator, count
     if contest.numbers[PROPOSED, PRIOR] == -np.inf:
         return CURRENT  # and nothing is read
     # What is impossible may have no proposal density either.
-    if proposing.hooks[1] != 0 and call_slot(proposing.hooks[1], 0, PROPOSED) != 0:
+    if proposing.hooks[1] != 0 and call(proposing.hooks[1], (0, PROPOSED)) != 0:
         return FAILED
     ask(contest)
     contest.offset[PROPOSED] += proposing.numbers[RATIO]
@@ -143,7 +143,7 @@ def propose(contest: Contest, proposing: Proposing, rng: np.random.Generator) ->
     """Put a proposal into slot PROPOSED; False after a fault."""
     contest.models[PROPOSED] = contest.models[CURRENT]
     if proposing.hooks[0] != 0:
-        return bool(call_slot(proposing.hooks[0], 0, PROPOSED) == 0)
+        return bool(call(proposing.hooks[0], (0, PROPOSED)) == 0)
     laws, model, z, rho = proposing.laws, contest.models[CURRENT], proposing.z, proposing.correlation
     x, proposed = contest.rooms[0, CURRENT], contest.rooms[0, PROPOSED]
     if rho == 1.0:

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import as_written, call_entry, call_slot, part
+from gumbelrace.core.jit import as_written, call, part
 from gumbelrace.core.packed import pack, unpack
 from gumbelrace.kernels.checks import try_out_prior
 from gumbelrace.kernels.target import Decisions, LogPrior, checked_population, prior_at
@@ -175,12 +175,12 @@ def put(contest: Contest, slot: int) -> bool:
     numbers[KNOWN] = numbers[READ] = numbers[LOST] = numbers[COST] = 0.0
     numbers[MOST] = -1.0
     numbers[PRIOR] = np.nan  # stays if the prior raises an exception
-    if call_slot(contest.prior[0], contest.prior[1], slot) != 0:
+    if call(contest.prior[0], (contest.prior[1], slot)) != 0:
         return False
     if numbers[PRIOR] == -np.inf:
         return True  # nothing is read
     numbers[KNOWN] = np.nan
-    cost = call_slot(contest.known[0], contest.known[1], slot)
+    cost = call(contest.known[0], (contest.known[1], slot))
     numbers[COST] = cost
     return bool(numbers[PRIOR] + numbers[KNOWN] + numbers[READ] < np.inf)
 
@@ -220,7 +220,7 @@ def ask(contest: Contest) -> None:
 def decide(contest: Contest, exactly: bool, counts: Indices) -> bool:
     """Have the question answered, and count what it took; False after a fault."""
     contest.tally[AT_ONCE] = exactly
-    if call_entry(contest.answer[0], contest.answer[1]) != 0 or contest.fault[CODE] != FINE:
+    if call(contest.answer[0], (contest.answer[1],)) != 0 or contest.fault[CODE] != FINE:
         return False
     # Rewards that are always read count for every decision that rests on them, read again or not.
     always = 0

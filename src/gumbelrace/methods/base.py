@@ -12,14 +12,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gumbelrace.core.jit import Rng, as_generator, bits_of, check_generator
+from gumbelrace.core.random import Rng, as_generator, bits_of, check_generator
 from gumbelrace.errors import InvalidArgument, NoPossibleArm, ShapeMismatch, UnknownRange
 from gumbelrace.methods.loop import Plan, answer_each, new_workspace, prepared
 from gumbelrace.methods.questions import Question, put_noise
 from gumbelrace.methods.state import QUESTION, RaceState, Results, new_results, part_of
 from gumbelrace.population.arrays import by_name, floats
 from gumbelrace.population.base import CODE, FINE, Floats, Population, SharedPopulation
-from gumbelrace.population.given import as_population
+from gumbelrace.population.table import as_population
 
 # Ctrl-C is heard between calls of a kernel; a call is given about this many seconds of draws.
 SECONDS_A_CALL = 0.1

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import OPTIONS, part
-from gumbelrace.core.structs import ENTRY, Entries, read_stored
+from gumbelrace.core.packed import ENTRY, Entries, read_stored
 from gumbelrace.methods.differences import Differences, add_up_differences, new_differences
 from gumbelrace.methods.loop import Plan, Prepared, answer
 from gumbelrace.methods.reading import FEW_ADDITIONS, ROUNDING

@@ -18,7 +18,7 @@ from gumbelrace.methods.loop import Plan
 from gumbelrace.methods.race import Race
 from gumbelrace.methods.state import Results
 from gumbelrace.population.base import Population
-from gumbelrace.population.given import as_population
+from gumbelrace.population.table import as_population
 
 # δ of decisions along a chain, such that means and variances are within 1% (benchmarks/chain_errors.py).
 CHAIN_DELTA, CHAIN_DELTA_BY_NORMAL_LAW = 1e-3, 1e-5

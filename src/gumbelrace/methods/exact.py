@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gumbelrace.core.jit import bits_of, kernel
+from gumbelrace.core.jit import kernel
+from gumbelrace.core.random import bits_of
 from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise
 from gumbelrace.methods.differences import Differences, add_up_differences, new_differences

@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import Bits, part, routine
-from gumbelrace.core.shuffle import Streams, rewind_first, take_from
+from gumbelrace.core.jit import part, routine
+from gumbelrace.core.random import Bits
+from gumbelrace.core.rows import Streams, rewind_first, take_from
 from gumbelrace.methods.reading import new_block, new_rows
 from gumbelrace.methods.rules import ENDS, FAILS, GOES_ON, enter, finish, implements, judge, look, next_look
 from gumbelrace.methods.state import (

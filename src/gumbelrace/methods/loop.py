@@ -14,9 +14,10 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import OPTIONS, PART, Bits, call_entry, kernel, part
-from gumbelrace.core.shuffle import Stream
-from gumbelrace.core.structs import ENTRY, Entries, read_stored
+from gumbelrace.core.jit import OPTIONS, PART, call, kernel, part
+from gumbelrace.core.packed import ENTRY, Entries, read_stored
+from gumbelrace.core.random import Bits
+from gumbelrace.core.rows import Stream
 from gumbelrace.methods.independent import IndependentWorkspace, new_independent
 from gumbelrace.methods.questions import add_noise
 from gumbelrace.methods.rules import ENDS, FAILS, begin, enter, finish, look, run, runs_itself
@@ -91,7 +92,7 @@ ENTRIES = Entries(_entry)
 @part
 def answer(plan: Plan) -> int:
     """Run a race between the arms whose offsets lie in `plan.state`; give the winner."""
-    call_entry(plan.address, plan.words)
+    call(plan.address, (plan.words,))
     return plan.state.tally[LEADER]
 
 

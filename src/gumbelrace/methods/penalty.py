@@ -15,11 +15,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from gumbelrace.core.jit import part
-from gumbelrace.core.shuffle import rewind
+from gumbelrace.core.random import uniform
+from gumbelrace.core.rows import rewind
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise
-from gumbelrace.methods.questions import CURRENT, PROPOSED, Question, uniform
+from gumbelrace.methods.questions import CURRENT, PROPOSED, Question
 from gumbelrace.methods.race import Moments, update
 from gumbelrace.methods.reading import HELD, open_look
 from gumbelrace.methods.rules import implements

@@ -9,7 +9,8 @@ from enum import IntEnum
 
 import numpy as np
 
-from gumbelrace.core.jit import Bits, call_next_uint64, kernel, part
+from gumbelrace.core.jit import kernel, part
+from gumbelrace.core.random import Bits, gumbel, uniform
 from gumbelrace.population.base import Floats
 
 
@@ -50,16 +51,3 @@ def put_noise(question: int, temperature: float, offsets: Floats, bits: Bits) ->
     """Add noise to each row of offsets: what is left to do is to find the best arm."""
     for draw in range(len(offsets)):
         add_noise(question, temperature, offsets[draw], bits)
-
-
-@part
-def gumbel(bits: Bits) -> float:
-    """Draw a standard Gumbel variable."""
-    return -np.log(-np.log(uniform(bits)))
-
-
-@part
-def uniform(bits: Bits) -> float:
-    """Draw a number strictly between 0 and 1, without rounding: 52 random bits and a half."""
-    drawn = call_next_uint64(bits.next_uint64, bits.state) >> np.uint64(12)
-    return (np.float64(drawn) + 0.5) * 2.0**-52

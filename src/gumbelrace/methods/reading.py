@@ -14,10 +14,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import OPTIONS, Bits, as_written, part
-from gumbelrace.core.packed import fetch
-from gumbelrace.core.shuffle import Stream, forget_marks, mark_rows, next_run, take, unseen_rows
-from gumbelrace.core.structs import ENTRY, Entries, read_stored
+from gumbelrace.core.jit import OPTIONS, as_written, part
+from gumbelrace.core.packed import ENTRY, Entries, fetch, read_stored
+from gumbelrace.core.random import Bits
+from gumbelrace.core.rows import Stream, forget_marks, mark_rows, next_run, take, unseen_rows
 from gumbelrace.methods.state import (
     ALIVE,
     ARMS,

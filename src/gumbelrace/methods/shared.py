@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import Bits, call_entry, part
-from gumbelrace.core.shuffle import Stream, rewind
+from gumbelrace.core.jit import call, part
+from gumbelrace.core.random import Bits
+from gumbelrace.core.rows import Stream, rewind
 from gumbelrace.methods.reading import (
     ALL,
     KEPT,
@@ -86,7 +87,7 @@ def new_shared(
 def read_more(workspace: SharedWorkspace, wanted: int) -> bool:
     """Read so many more rows of every arm in the race and add them up, or `ALL`; False after a fault."""
     workspace.state.tally[WANTED] = wanted
-    return call_entry(workspace.reading, workspace.address[0]) == 1
+    return call(workspace.reading, (workspace.address[0],)) == 1
 
 
 @implements(enter, SharedWorkspace)

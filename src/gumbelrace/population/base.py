@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.core.jit import call_reader, part
-from gumbelrace.core.shuffle import IndependentRows, Rows, Stream, Streams
+from gumbelrace.core.jit import call, part
+from gumbelrace.core.rows import IndependentRows, Rows, Stream, Streams
 from gumbelrace.errors import (
     FactorFailed,
     InvalidArgument,
@@ -60,16 +60,9 @@ def read(
 ) -> int:
     """Read rewards into out[arm, column:column + n_rows]; return how many, 0 after a fault."""
     stride = out.shape[1]
-    count = call_reader(
-        source.reader,
-        source.context,
-        rows.ctypes.data,
-        n_rows,
-        arms.ctypes.data,
-        n_arms,
-        out.ctypes.data + 8 * column,
-        stride,
-    )
+    out_at = out.ctypes.data + 8 * column
+    words = source.context, rows.ctypes.data, n_rows, arms.ctypes.data, n_arms, out_at, stride
+    count = call(source.reader, words)
     if count == 0:
         source.fault[CODE] = FAILED
         source.fault[ROW], source.fault[ARM] = rows[0], arms[0]

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from gumbelrace.core.jit import READER, users
 from gumbelrace.core.packed import Packed, fetch_row, pack, unpack
-from gumbelrace.core.shuffle import Rows
+from gumbelrace.core.rows import Rows
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.population.base import Floats, Range, SharedPopulation, checked_count, checked_range
 from gumbelrace.population.control import (

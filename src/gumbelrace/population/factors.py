@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.core.shuffle import Rows
+from gumbelrace.core.rows import Rows
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import (

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.core.shuffle import LARGEST
+from gumbelrace.core.rows import LARGEST
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.arrays import check_unmasked, floats
 from gumbelrace.population.base import FAILED, Floats, Population, Range, checked_range

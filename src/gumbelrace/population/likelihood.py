@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gumbelrace.core.jit import part, users
-from gumbelrace.core.shuffle import Rows
+from gumbelrace.core.rows import Rows
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import Floats, checked_count, checked_range

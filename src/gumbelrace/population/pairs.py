@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.core.jit import READER, USERS, part, users
 from gumbelrace.core.packed import Packed, pack, unpack
-from gumbelrace.core.shuffle import LARGEST
+from gumbelrace.core.rows import LARGEST
 from gumbelrace.errors import (
     FactorFailed,
     InvalidArgument,

@@ -3,16 +3,19 @@
 import copy
 import functools
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Self
 
 import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.core import table_orders
-from gumbelrace.core.jit import FAST, READER, beside
+from gumbelrace.core.jit import FAST, READER
 from gumbelrace.core.packed import pack, unpack
-from gumbelrace.core.shuffle import Rows, block_length
+from gumbelrace.core.random import beside
+from gumbelrace.core.rows import Rows, block_length
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.arrays import (
     LARGEST_REWARD,
@@ -28,6 +31,7 @@ from gumbelrace.population.base import (
     NOT_A_REWARD,
     OUT_OF_RANGE,
     Floats,
+    Population,
     Range,
     SharedPopulation,
     checked_range,
@@ -141,7 +145,7 @@ class Table(_Array):
         super().__init__(_arm_major(rewards), Rows(size, block_length(size)))
         self._is_ordered, self._taken_as_shuffled = shuffled or self.rows.block == 1, shuffled
         self._names = np.arange(size) if raced is None else raced  # the caller's row at each place
-        self._made_in = table_orders.current.get()
+        self._made_in = current_run.get()
         self._range = self._exact_range()
         if given is not None:
             self._check_given(*given)
@@ -169,7 +173,7 @@ class Table(_Array):
                 self._shuffle(self._generator(rng))
 
     def _generator(self, rng: np.random.Generator | None) -> np.random.Generator:
-        run = table_orders.current.get()
+        run = current_run.get()
         if run is not None and run is not self._made_in:
             return run.generator(self.size, self.arms)
         # The caller's own stream stays where it is: the next call finds the order drawn, and with the same
@@ -309,3 +313,45 @@ def _reader(data_type: Any) -> Any:
         return n_rows * n_arms
 
     return read
+
+
+def as_population(given: Any) -> Population:
+    """Return a population as it is, and an array as a table of its rows and arms.
+
+    Examples
+    --------
+    >>> as_population([[0.0, 1.0], [0.5, 1.0]]).arms
+    2
+    """
+    if isinstance(given, Population):
+        return given
+    if callable(given):
+        raise InvalidArgument(
+            f"the population is a {type(given).__name__}; write likelihood(points), or "
+            "gumbelrace.factors(function, size=N, arms=D)"
+        )
+    return table(given)
+
+
+class Run:
+    """A run whose chains share tables; its randomness is that of its generator before the first step."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._seed = [int(word) for word in beside(rng).integers(2**32, size=8)]
+
+    def generator(self, size: int, arms: int) -> np.random.Generator:
+        """Give the generator of the order of a table."""
+        return np.random.default_rng([*self._seed, size, arms])
+
+
+current_run: ContextVar[Run | None] = ContextVar("current_run", default=None)
+
+
+@contextmanager
+def of_one_run(rng: np.random.Generator) -> Iterator[None]:
+    """Within it, and in threads with a copy of its context, tables made before have orders by `rng`."""
+    before = current_run.set(Run(rng))
+    try:
+        yield
+    finally:
+        current_run.reset(before)

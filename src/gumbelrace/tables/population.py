@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.shuffle import Rows, block_length
+from gumbelrace.core.rows import Rows, block_length
 from gumbelrace.errors import InvalidArgument, InvalidFile, InvalidReward
 from gumbelrace.population.arrays import ROUNDED, would_round
 from gumbelrace.population.base import Floats, Range

@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import Bits, below, kernel, part, routine
-from gumbelrace.core.shuffle import Streams, rewind_first, take_from
+from gumbelrace.core.jit import kernel, part, routine
+from gumbelrace.core.random import Bits, below, gumbel
+from gumbelrace.core.rows import Streams, rewind_first, take_from
 from gumbelrace.kernels.clusters.partition import CLUSTERS, UNPLACED, set_aside, settle
 from gumbelrace.kernels.clusters.values import (
     HOME,
@@ -35,7 +36,6 @@ from gumbelrace.kernels.clusters.values import (
 from gumbelrace.kernels.tally import ALL, CHANGED, LOOKED, READ, VISITED, WRONG
 from gumbelrace.methods.independent import best_of_group, rewind_rows, take_rows
 from gumbelrace.methods.loop import Plan, answer
-from gumbelrace.methods.questions import gumbel
 from gumbelrace.methods.rules import implements
 from gumbelrace.methods.state import ARMS, EVALUATIONS, FAVOURITE, LOOKS, NOBODY
 from gumbelrace.population.base import CODE, FINE, Source

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import kernel, part, routine
-from gumbelrace.core.shuffle import Streams
+from gumbelrace.core.rows import Streams
 from gumbelrace.kernels.clusters.partition import CLUSTERS, UNPLACED, Partition
 from gumbelrace.kernels.tally import READ
 from gumbelrace.population.base import CODE, FINE, Floats, Source, read

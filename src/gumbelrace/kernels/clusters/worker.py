@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import bits_of
 from gumbelrace.core.keyed import ROUNDS
-from gumbelrace.core.shuffle import LARGEST, Streams
+from gumbelrace.core.random import bits_of
+from gumbelrace.core.rows import LARGEST, Streams
 from gumbelrace.errors import InvalidArgument, UnknownRange
 from gumbelrace.kernels.clusters.choice import Members, Races, Task, merge_some, sweep
 from gumbelrace.kernels.clusters.partition import CLUSTERS, Partition, arrange, new_partition

@@ -14,11 +14,10 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.core.jit import Rng, as_generator, bits_of, check_generator
 from gumbelrace.core.pool import Pool
-from gumbelrace.core.shuffle import LARGEST
+from gumbelrace.core.random import Rng, as_generator, bits_of, check_generator
+from gumbelrace.core.rows import LARGEST
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.kernels.annealing import Annealing, Constant, checked_temperature
 from gumbelrace.kernels.base import Checked, Info, Kernel
 from gumbelrace.kernels.checks import check_room, check_state, check_sweeps
 from gumbelrace.kernels.gibbs import Labels
@@ -32,7 +31,7 @@ from gumbelrace.kernels.graph.workspace import (
     try_labels,
     workspaces,
 )
-from gumbelrace.kernels.scan import Scan, Systematic
+from gumbelrace.kernels.schedules import Annealing, Constant, Scan, Systematic, checked_temperature
 from gumbelrace.kernels.tally import VISITED, WRONG, info_of
 from gumbelrace.methods.base import Method, parts
 from gumbelrace.methods.default import Default, chosen_method

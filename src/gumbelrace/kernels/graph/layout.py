@@ -24,7 +24,7 @@ import scipy  # its parts load when first used
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import kernel, part
-from gumbelrace.core.shuffle import LARGEST
+from gumbelrace.core.rows import LARGEST
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.arrays import LARGEST_REWARD, check_unmasked
 from gumbelrace.population.base import Floats

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import Bits, kernel, part
+from gumbelrace.core.jit import kernel, part
 from gumbelrace.core.keyed import width_of
-from gumbelrace.core.shuffle import Stream
+from gumbelrace.core.random import Bits, gumbel
+from gumbelrace.core.rows import Stream
 from gumbelrace.kernels.graph.layout import Layout, look_at
 from gumbelrace.kernels.tally import ALL, CHANGED, LOOKED, READ, ROWS, SITE, VISITED, WRONG
 from gumbelrace.methods.loop import Plan, answer
-from gumbelrace.methods.questions import gumbel
 from gumbelrace.methods.reading import FEW_ADDITIONS, ROUNDING, total, total_size, typical
 from gumbelrace.methods.state import EVALUATIONS, EXHAUSTED, LEADER, LOOKS
 from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source, read

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gumbelrace.core.jit import READER
 from gumbelrace.core.keyed import FEWEST
 from gumbelrace.core.packed import pack, unpack
-from gumbelrace.core.shuffle import Rows, Stream, new_streams
+from gumbelrace.core.rows import Rows, Stream, new_streams
 from gumbelrace.errors import (
     FactorFailed,
     InvalidArgument,

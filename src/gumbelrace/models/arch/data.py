@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.core.jit import Rng, as_generator, kernel
+from gumbelrace.core.jit import kernel
+from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.base import checked_count
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import kernel
-from gumbelrace.core.shuffle import Rows
+from gumbelrace.core.rows import Rows
 from gumbelrace.errors import InvalidArgument, InvalidReward, ShapeMismatch
 from gumbelrace.models.arch.data import Lagged
 from gumbelrace.models.arch.model import Arch

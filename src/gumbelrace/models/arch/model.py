@@ -27,7 +27,7 @@ import numpy as np
 import scipy  # its parts load when first used
 from numpy.typing import ArrayLike
 
-from gumbelrace.core.jit import check_generator
+from gumbelrace.core.random import check_generator
 from gumbelrace.errors import InvalidArgument, NoMode, ShapeMismatch
 from gumbelrace.models.arch import rows
 from gumbelrace.models.arch.data import Lagged

@@ -12,7 +12,7 @@ import numpy as np
 import scipy  # its parts load when first used
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.core.jit import Rng, as_generator
+from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.models.coreference.factor import FEATURES, Factor, Shaping, features
 from gumbelrace.models.coreference.mentions import MISSING, Block, Floats, Indices

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import Rng, as_generator
+from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.population.base import checked_count
 
 Indices = NDArray[np.int64]

@@ -20,9 +20,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import Bits, below, part
+from gumbelrace.core.jit import part
 from gumbelrace.core.keyed import ROUNDS, Keys, draw_key, permuted, take_permuted, width_of, words_of
 from gumbelrace.core.pool import Pool
+from gumbelrace.core.random import Bits, below
 from gumbelrace.errors import InvalidArgument
 
 # Long blocks are read about as fast as a stream. But given the order of the rows, those read are a sample

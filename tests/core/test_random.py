@@ -6,21 +6,22 @@ import pytest
 from scipy.special import chdtrc
 from tests.common import seeded
 
-from gumbelrace.core import jit
+from gumbelrace.core import random
+from gumbelrace.core.jit import OPTIONS
 from gumbelrace.errors import InvalidGenerator
 
 FALSE_ALARM = 1e-4
 
 
-@numba.njit(**jit.OPTIONS)
+@numba.njit(**OPTIONS)
 def draw(bits, bound, out):
     for i in range(len(out)):
-        out[i] = jit.below(bits, bound)
+        out[i] = random.below(bits, bound)
 
 
 def integers(rng, bound, count):
     out = np.empty(count, np.int64)
-    draw(jit.bits_of(rng), bound, out)
+    draw(random.bits_of(rng), bound, out)
     return out
 
 
@@ -61,6 +62,6 @@ def test_large_bounds_are_not_biased():
 @pytest.mark.parametrize("rng", [None, 0, np.random, np.random.RandomState(0), np.random.PCG64(0)])
 def test_generator_is_checked(rng):
     with pytest.raises(InvalidGenerator, match="default_rng"):
-        jit.check_generator(rng)
+        random.check_generator(rng)
     generator = seeded()
-    assert jit.check_generator(generator) is generator
+    assert random.check_generator(generator) is generator

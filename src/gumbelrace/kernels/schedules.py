@@ -1,10 +1,15 @@
-"""The temperature of each sweep: Gumbel noise times T draws from p^(1/T), and at T = 0 takes the best."""
+"""How sweeps are made: the temperature of each, and the order in which it visits the variables.
+
+Gumbel noise times T draws from p^(1/T), and at T = 0 takes the best.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument
 
@@ -75,3 +80,61 @@ def checked_temperature(temperature: float) -> float:
     if value.ndim > 0 or value.dtype.kind not in "fiub" or not 0.0 <= value < np.inf:
         raise InvalidArgument(f"the temperature is {temperature!r}; it must be finite and at least 0")
     return temperature
+
+
+Order = NDArray[np.int64]
+
+
+class Scan(Protocol):
+    """Gives the order of one sweep."""
+
+    def order(self, rng: np.random.Generator, variables: int) -> Order:
+        """Give the variables that a sweep visits, in order."""
+
+
+@dataclass(frozen=True)
+class Systematic:
+    """Every variable once, from the first to the last.
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> gr.kernels.Systematic().order(np.random.default_rng(0), 4)
+    array([0, 1, 2, 3])
+    """
+
+    def order(self, rng: np.random.Generator, variables: int) -> Order:
+        """Give 0, 1, ..., and draw nothing from `rng`."""
+        return np.arange(variables, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Shuffled:
+    """Every variable once, in a new random order each sweep.
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> sorted(gr.kernels.Shuffled().order(np.random.default_rng(0), 4).tolist())
+    [0, 1, 2, 3]
+    """
+
+    def order(self, rng: np.random.Generator, variables: int) -> Order:
+        """Give a random permutation."""
+        return rng.permutation(np.arange(variables, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class RandomScan:
+    """As many visits as there are variables, each of a variable chosen anew: the chain is reversible.
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> len(gr.kernels.RandomScan().order(np.random.default_rng(0), 4))
+    4
+    """
+
+    def order(self, rng: np.random.Generator, variables: int) -> Order:
+        """Give independent uniform choices."""
+        return rng.integers(variables, size=variables, dtype=np.int64)
