@@ -105,7 +105,7 @@ _LATER = {
     "gumbelrace.control_variates.parameters": ("parameter_taylor", "stored_taylor"),
     "gumbelrace.kernels.annealing": ("Constant", "Geometric"),
     "gumbelrace.kernels.base": ("Info", "Kernel"),
-    "gumbelrace.kernels.carlin_chib": ("Candidate", "CarlinChib", "ModelChoice"),
+    "gumbelrace.kernels.model_choice": ("Candidate", "CarlinChib", "ModelChoice"),
     "gumbelrace.kernels.clusters.kernel": ("ClusterGibbs",),
     "gumbelrace.kernels.clusters.worker": ("Keep",),
     "gumbelrace.kernels.gibbs": ("Gibbs", "Labels"),
@@ -132,13 +132,13 @@ if TYPE_CHECKING:
     from gumbelrace.control_variates.parameters import parameter_taylor, stored_taylor
     from gumbelrace.kernels.annealing import Constant, Geometric
     from gumbelrace.kernels.base import Info, Kernel
-    from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
     from gumbelrace.kernels.clusters.kernel import ClusterGibbs
     from gumbelrace.kernels.clusters.worker import Keep
     from gumbelrace.kernels.gibbs import Gibbs, Labels
     from gumbelrace.kernels.graph import GraphGibbs
     from gumbelrace.kernels.langevin import Langevin, LangevinState
     from gumbelrace.kernels.metropolis import Autoregressive, LogWalk, Metropolis, RandomWalk
+    from gumbelrace.kernels.model_choice import Candidate, CarlinChib, ModelChoice
     from gumbelrace.kernels.normal_laws import NormalPseudoprior
     from gumbelrace.kernels.scan import RandomScan, Shuffled, Systematic
     from gumbelrace.kernels.slice import EachCoordinate, RandomDirection, Slice

@@ -14,7 +14,7 @@ from gumbelrace.applications.arch import Order, Setting, posterior
 from gumbelrace.chain.run import run
 from gumbelrace.chain.trace import Trace
 from gumbelrace.kernels.base import Kernel
-from gumbelrace.kernels.carlin_chib import CarlinChib, ModelChoice
+from gumbelrace.kernels.model_choice import CarlinChib, ModelChoice
 from gumbelrace.methods.exact import Exact
 
 Floats = NDArray[np.float64]

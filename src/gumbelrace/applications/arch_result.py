@@ -23,7 +23,7 @@ from gumbelrace.applications.arch_chains import (
 )
 from gumbelrace.atomic import unfinished
 from gumbelrace.chain.export import package
-from gumbelrace.kernels.carlin_chib import ModelChoice
+from gumbelrace.kernels.model_choice import ModelChoice
 from gumbelrace.methods.race import Race
 from gumbelrace.models.returns import Returns
 from gumbelrace.tables.writing import write_rows

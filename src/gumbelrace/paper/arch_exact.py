@@ -13,7 +13,7 @@ from gumbelrace.applications.arch import Fitted
 from gumbelrace.applications.arch_chains import EXACT, Runs, Sampled
 from gumbelrace.applications.arch_result import ArchResult
 from gumbelrace.chain.trace import Trace
-from gumbelrace.kernels.carlin_chib import ModelChoice
+from gumbelrace.kernels.model_choice import ModelChoice
 from gumbelrace.methods.exact import Exact
 from gumbelrace.models.arch.rows import log_likelihood, points_of
 from gumbelrace.verdict import clopper_pearson

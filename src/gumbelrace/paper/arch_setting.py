@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gumbelrace.applications.arch import ORDERS, Floats, Setting, laplace_fits
-from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
 from gumbelrace.kernels.langevin import Langevin, LangevinState
+from gumbelrace.kernels.model_choice import Candidate, CarlinChib, ModelChoice
 from gumbelrace.kernels.normal_laws import NormalPseudoprior
 from gumbelrace.methods.base import Method
 from gumbelrace.methods.bounds import Normal
