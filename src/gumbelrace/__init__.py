@@ -15,7 +15,7 @@ _NAMES = {
     "gumbelrace.control_variates.parameters": ("parameter_taylor",),
     "gumbelrace.errors": ("GumbelraceError", "NoPossibleArm", "PromiseBroken"),
     "gumbelrace.kernels.base": ("Kernel",),
-    "gumbelrace.kernels.carlin_chib": ("CarlinChib",),
+    "gumbelrace.kernels.model_choice": ("CarlinChib",),
     "gumbelrace.kernels.clusters.kernel": ("ClusterGibbs",),
     "gumbelrace.kernels.gibbs": ("Gibbs",),
     "gumbelrace.kernels.graph.kernel": ("GraphGibbs",),
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         PromiseBroken as PromiseBroken,
     )
     from gumbelrace.kernels.base import Kernel as Kernel
-    from gumbelrace.kernels.carlin_chib import CarlinChib as CarlinChib
+    from gumbelrace.kernels.model_choice import CarlinChib as CarlinChib
     from gumbelrace.kernels.clusters.kernel import ClusterGibbs as ClusterGibbs
     from gumbelrace.kernels.gibbs import Gibbs as Gibbs
     from gumbelrace.kernels.graph.kernel import GraphGibbs as GraphGibbs

@@ -27,7 +27,7 @@ def cauchy(size=200, cut=-0.1, method=None, **changes):
 class NoRatio:
     """A proposal that says that it is symmetric."""
 
-    proposal: gr.kernels.LogWalk
+    proposal: object
 
     def propose(self, rng, x):
         return self.proposal.propose(rng, x)
@@ -68,6 +68,29 @@ def test_log_ratio_makes_the_difference(walk):
     kernel = gr.Metropolis(model.likelihood, walk, method=gr.Exact())
     found = invariance(kernel, model.target, np.random.default_rng(2), 2000, 4)
     assert (found > FALSE_ALARM) == isinstance(walk, gr.kernels.LogWalk)
+
+
+AUTOREGRESSIVE = gr.kernels.Autoregressive(gr.kernels.NormalPseudoprior([0.1], [[0.02]]), 0.3)
+
+
+@pytest.mark.parametrize("walk", [AUTOREGRESSIVE, NoRatio(AUTOREGRESSIVE)])
+def test_autoregressive_proposals_leave_the_target_invariant(walk):
+    """The first is compiled; the second, without its log_ratio, is the negative control."""
+    kernel, target = cauchy(proposal=walk)
+    found = invariance(kernel, target, np.random.default_rng(10), 2000, 4)
+    assert (found > FALSE_ALARM) == isinstance(walk, gr.kernels.Autoregressive)
+
+
+def test_a_scale_that_is_not_triangular_has_the_same_law():
+    """20,000 steps of a flat walk: variances and covariance within 4.5 standard errors; seed 11."""
+    flat = gr.likelihood(numba.njit(lambda n, theta: 0.0 * theta[0]), (), 2)
+    scale = np.array([[0.1, 0.3], [0.2, -0.1]])
+    kernel = gr.Metropolis(flat, gr.kernels.RandomWalk(scale), method=gr.Exact())
+    block = kernel.steps(np.random.default_rng(11), gr.kernels.Position(np.zeros(2)), 20_000)
+    found, right = np.cov(np.diff(block.states.position, axis=0).T), scale @ scale.T
+    errors = np.sqrt((np.outer(np.diag(right), np.diag(right)) + right**2) / 20_000)
+    assert (np.abs(found - right) < 4.5 * errors).all()
+    assert block.info.acceptance.all()
 
 
 @pytest.mark.parametrize("scale", [0.3, [0.3, 0.3], np.linalg.cholesky([[0.09, 0.05], [0.05, 0.09]])])

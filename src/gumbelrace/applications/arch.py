@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
 from gumbelrace.kernels.metropolis import Autoregressive, Metropolis
+from gumbelrace.kernels.model_choice import Candidate, CarlinChib, ModelChoice
 from gumbelrace.kernels.normal_laws import NormalPseudoprior
 from gumbelrace.methods.base import Method
 from gumbelrace.methods.exact import Exact

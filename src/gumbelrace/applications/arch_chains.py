@@ -29,7 +29,7 @@ from gumbelrace.chain.trace import Trace
 from gumbelrace.core.atomic import unfinished
 from gumbelrace.errors import optional
 from gumbelrace.kernels.base import Kernel
-from gumbelrace.kernels.carlin_chib import CarlinChib, ModelChoice
+from gumbelrace.kernels.model_choice import CarlinChib, ModelChoice
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.race import Race
 from gumbelrace.models.arch.data import Returns

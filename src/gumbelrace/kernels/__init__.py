@@ -6,7 +6,7 @@ from gumbelrace.lazy import later
 
 _NAMES = {
     "gumbelrace.kernels.base": ("Info",),
-    "gumbelrace.kernels.carlin_chib": ("Candidate", "ModelChoice"),
+    "gumbelrace.kernels.model_choice": ("Candidate", "ModelChoice"),
     "gumbelrace.kernels.clusters.worker": ("Keep",),
     "gumbelrace.kernels.gibbs": ("Labels",),
     "gumbelrace.kernels.langevin": ("LangevinState",),
@@ -19,7 +19,7 @@ _NAMES = {
 
 if TYPE_CHECKING:
     from gumbelrace.kernels.base import Info as Info
-    from gumbelrace.kernels.carlin_chib import Candidate as Candidate, ModelChoice as ModelChoice
+    from gumbelrace.kernels.model_choice import Candidate as Candidate, ModelChoice as ModelChoice
     from gumbelrace.kernels.clusters.worker import Keep as Keep
     from gumbelrace.kernels.gibbs import Labels as Labels
     from gumbelrace.kernels.langevin import LangevinState as LangevinState

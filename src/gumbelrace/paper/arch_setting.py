@@ -28,8 +28,8 @@ import numpy as np
 from gumbelrace.applications.arch import ORDERS, Setting, laplace_fits
 from gumbelrace.control_variates.cells import Cells, quantile_cells
 from gumbelrace.control_variates.pilot import farthest
-from gumbelrace.kernels.carlin_chib import Candidate, CarlinChib, ModelChoice
 from gumbelrace.kernels.langevin import Langevin, LangevinState
+from gumbelrace.kernels.model_choice import Candidate, CarlinChib, ModelChoice
 from gumbelrace.kernels.normal_laws import NormalPseudoprior
 from gumbelrace.methods.base import Method
 from gumbelrace.methods.bounds import Normal

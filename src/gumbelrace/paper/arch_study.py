@@ -24,7 +24,7 @@ from gumbelrace.applications.arch_chains import (
     tracked,
 )
 from gumbelrace.chain.trace import Trace
-from gumbelrace.kernels.carlin_chib import ModelChoice
+from gumbelrace.kernels.model_choice import ModelChoice
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.race import Race
 from gumbelrace.models.arch.rows import log_likelihood, points_of

@@ -31,7 +31,7 @@ from gumbelrace.kernels.checks import (
     real_fields,
     set_method,
 )
-from gumbelrace.kernels.choice import Choice, moves_alike
+from gumbelrace.kernels.model_walk import Choice, moves_alike
 from gumbelrace.kernels.normal_laws import Laws, NormalPseudoprior, Pseudoprior, laws_of
 from gumbelrace.kernels.target import LogPrior, Position, checked_point
 from gumbelrace.kernels.workspace import Target
