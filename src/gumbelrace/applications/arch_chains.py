@@ -1,5 +1,6 @@
 """Chains over the orders of an ARCH model, what they say and what they took: `gumbelrace arch`."""
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -162,9 +163,10 @@ def cost(name: str, trace: Trace[ModelChoice], setting: Setting) -> Cost:
 
 def seconds_a_step(kernel: Kernel[ModelChoice], state: ModelChoice, steps: int) -> float:
     """Time steps: a run that goes on from a checkpoint has no time of its own."""
+    seeds = itertools.count()
 
     def make_steps() -> None:
-        rng = np.random.default_rng(0)
+        rng = np.random.default_rng(next(seeds))
         if kernel.steps(rng, state, steps) is None:
             for _ in range(steps):
                 kernel.step(rng, state)
