@@ -307,7 +307,7 @@ def given_order(quick: bool) -> None:
 
 
 def short_looks(quick: bool) -> None:
-    """Errors of Race(Normal) over δ, on normal rewards, by the bound's own and by the printed formula."""
+    """Errors of Race(Normal) over δ, on normal rewards, by the bound's own and by the paper's formula."""
     errors_wanted, lines = 100 if quick else 1600, []
     for first, times, delta in product((4, 8, 50), (4, 100, 10_000), (0.05, 0.01, 1e-3, 1e-4)):
         size = times * first + 1
@@ -320,7 +320,7 @@ def short_looks(quick: bool) -> None:
         lines.append(
             [str(first), f"{size:,}", f"{delta:g}", *(f"{e / delta:.2f}" for e in found), f"{chance:.2f}"]
         )
-    header = "first | N | δ | error/δ | as printed | chance"
+    header = "first | N | δ | error/δ | paper's | chance"
     show(f"short_looks: two tied arms, normal rewards, {errors_wanted:,}/δ races", header, lines)
 
 

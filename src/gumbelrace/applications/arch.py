@@ -107,14 +107,7 @@ class Fitted(Setting):
 def fit_orders(returns: Returns, orders: Sequence[int] = ORDERS, *, rng: Rng = None) -> Fitted:
     """Fit ARCH models of several orders to the same rows.
 
-    Parameters
-    ----------
-    returns : Returns
-        Standardised returns.
-    orders : sequence of int
-        Orders to choose from.
-    rng : numpy.random.Generator, int, or None
-        Draws the parameters at which the control variate is fitted.
+    `rng` draws the parameters at which the control variate is fitted.
 
     Examples
     --------

@@ -1,5 +1,6 @@
 """Chains over the orders of an ARCH model, what they say and what they took: `gumbelrace arch`."""
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -171,14 +172,25 @@ def cost(name: str, trace: Trace[ModelChoice], setting: Setting) -> Cost:
 
 def seconds_a_step(kernel: Kernel[ModelChoice], state: ModelChoice, steps: int) -> float:
     """Time steps: a run that goes on from a checkpoint has no time of its own."""
-    times = []
-    for seed in range(TIMINGS + 1):
-        rng, started = np.random.default_rng(seed), time.thread_time()
+    seeds = itertools.count()
+
+    def make_steps() -> None:
+        rng = np.random.default_rng(next(seeds))
         if kernel.steps(rng, state, steps) is None:
             for _ in range(steps):
                 kernel.step(rng, state)
-        times.append((time.thread_time() - started) / steps)
-    return median(times[1:])  # the first may compile
+
+    return median_seconds(make_steps) / steps
+
+
+def median_seconds(work: Callable[[], Any]) -> float:
+    """Give the processor time of some work, the median of several times; the first may compile."""
+    times = []
+    for _ in range(TIMINGS + 1):
+        started = time.thread_time()
+        work()
+        times.append(time.thread_time() - started)
+    return median(times[1:])
 
 
 def is_exact(trace: Trace[ModelChoice]) -> bool:

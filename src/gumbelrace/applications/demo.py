@@ -157,18 +157,9 @@ def example_race() -> WatchedRace:
 
 
 def watch(rewards: Floats, offset: Floats, delta: float, rng: np.random.Generator) -> WatchedRace:
-    """Run ``Race(Normal(), delta)`` on a table of rewards and tell how it went.
+    """Run ``Race(Normal(), delta)`` on rewards of shape (N, D) and say how it went.
 
-    Parameters
-    ----------
-    rewards : ndarray of shape (N, D)
-        The rewards.
-    offset : ndarray of shape (D,)
-        Added to each arm's sum.
-    delta : float
-        Bound on the probability of an error.
-    rng : numpy.random.Generator
-        Chooses the rows.
+    The offset is added to each arm's sum.
 
     Examples
     --------
@@ -225,17 +216,7 @@ def judged(look: Look, rewards: Floats, offset: Floats, per_deviation: float) ->
 def normalised(
     rewards: NDArray[np.float64], log_p: NDArray[np.float64], scale: float
 ) -> NDArray[np.float64]:
-    """Shift and scale each column so that it sums to `log_p` and has standard deviation `scale`.
-
-    Parameters
-    ----------
-    rewards : ndarray of shape (N, D)
-        Rewards of any distribution.
-    log_p : ndarray of shape (D,)
-        Wanted sums, log p(X).
-    scale : float
-        Wanted standard deviation σ: the smaller, the easier.
-    """
+    """Shift and scale each column so that it sums to `log_p` and has standard deviation `scale`, σ."""
     centred: NDArray[np.float64] = rewards - rewards.mean(axis=0)
     centred *= scale / rewards.std(axis=0)
     centred += (log_p / len(rewards)) - centred.mean(axis=0)

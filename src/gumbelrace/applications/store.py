@@ -21,10 +21,7 @@ ROWS = "rows.jsonl"
 class Store:
     """Rows by their keys, in a file that only grows.
 
-    Parameters
-    ----------
-    path : Path
-        The file. A last line that a killed process left unfinished does not count.
+    A last line that a killed process left unfinished does not count.
     """
 
     def __init__(self, path: Path) -> None:
@@ -78,18 +75,9 @@ class Stopped(Exception):
 def done_in_threads(
     work: Mapping[str, Work], store: Store, jobs: int, finished: Callable[[str], None]
 ) -> None:
-    """Do what is not in the store yet, and put its results there.
+    """Do what is not in the store yet, in this order, and put its results there by their keys.
 
-    Parameters
-    ----------
-    work : mapping from key to callable
-        The pieces, begun in this order.
-    store : Store
-        Holds the results of finished pieces by their keys.
-    jobs : int
-        Threads.
-    finished : callable
-        Called with the key of each piece that is done, or was before.
+    `finished` is called with the key of each piece that is done, or was before.
     """
     stop = threading.Event()
     with ThreadPoolExecutor(jobs) as pool:

@@ -1,11 +1,9 @@
 """The ARCH experiment in the paper's setting, raced and exact; and the exact twin of ours."""
 
 import math
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +18,7 @@ from gumbelrace.applications.arch_chains import (
     Runs,
     Sampled,
     Track,
+    median_seconds,
     moments_of,
     tracked,
 )
@@ -32,8 +31,7 @@ from gumbelrace.paper.arch_setting import PAPER_NORMAL, PaperSetting
 from gumbelrace.verdict import clopper_pearson
 
 CONFIDENCE = 0.95
-# Exact steps whose likelihoods are timed together, and how often.
-TIMED, TIMINGS = 10, 5
+TIMED = 10  # exact steps whose likelihoods are timed together
 Floats = NDArray[np.float64]
 PILOTS = 20
 # Steps of the paper's setting: it is not compiled.
@@ -94,13 +92,8 @@ def with_twin(result: ArchResult, steps: int, folder: Path, progress: bool = Tru
 def likelihood_seconds(fitted: Fitted) -> float:
     """Time the likelihoods of a step without control variates: an exact sampler has no use for these."""
     tau, data = fitted.fits[0].model.tau, fitted.data
-    points, times = points_of([fit.mean for fit in fitted.fits], tau, data.lags), []
-    for _ in range(TIMINGS + 1):
-        started = time.thread_time()
-        for _ in range(TIMED):
-            log_likelihood(points, *data.parts)
-        times.append((time.thread_time() - started) / TIMED)
-    return median(times[1:])  # the first may compile
+    points = points_of([fit.mean for fit in fitted.fits], tau, data.lags)
+    return median_seconds(lambda: [log_likelihood(points, *data.parts) for _ in range(TIMED)]) / TIMED
 
 
 class Checked(NamedTuple):

@@ -49,12 +49,7 @@ def unit_rewards(size: int = SIZE, arms: int = ARMS) -> Floats:
 def bound_curves(rewards: Floats, delta: float = DELTA) -> list[BoundPoint]:
     """Give the width of every method's bound on a mean, for T from 2 to N.
 
-    Parameters
-    ----------
-    rewards : ndarray of shape (N, D)
-        Rewards of unit variance; their number and range are what bounds depend on.
-    delta : float
-        Probability of an error.
+    The rewards have unit variance; their number and range are what bounds depend on.
 
     Examples
     --------

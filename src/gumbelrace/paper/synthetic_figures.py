@@ -1,7 +1,7 @@
 """Figures 1, 5, 6 and 7 of the paper; B_Normal beside its table; cases that break Racing-Normal."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -116,8 +116,8 @@ def error_panel(records: Sequence[Record], scale: float) -> Panel:
 
     def draw(figure: Any) -> None:
         axes = error_axes(figure, records, 0.5)
-        for number, (method, shape, track) in enumerate(series(here)):
-            draw_errors(axes, track, method, shape, APART ** (number / 2 - 2.5))
+        for number, (_, shape, track) in enumerate(series(here)):
+            draw_errors(axes, track, MARKERS[shape], APART ** (number / 2 - 2.5))
         if not any(one.errors for one in here):
             say(axes, "no error in any draw")
 
@@ -137,28 +137,19 @@ def error_axes(figure: Any, records: Sequence[Record] | Sequence[Broken], top: f
     return axes
 
 
-def draw_errors(axes: Any, track: Sequence[Record], method: str, shape: str, shift: float) -> None:
+def draw_errors(axes: Any, track: Sequence[Record] | Sequence[Broken], marker: str, shift: float) -> None:
     """Draw one method's errors, with gaps where there are none."""
-    look = look_of(method)
     errors = [one.error if one.errors else math.nan for one in track]
     bars = [[one.error - one.interval[0] for one in track], [one.interval[1] - one.error for one in track]]
-    at = [one.delta * shift for one in track]
-    axes.errorbar(at, errors, bars, fmt="none", ecolor=look.ink, elinewidth=1.0, alpha=0.75)
-    draw_line(axes, at, errors, method, shape)
+    at, method = [one.delta * shift for one in track], track[0].method
+    axes.errorbar(at, errors, bars, fmt="none", ecolor=look_of(method).ink, elinewidth=1.0, alpha=0.75)
+    draw_line(axes, at, errors, method, marker)
 
 
-def draw_line(axes: Any, at: Sequence[float], values: Sequence[float], method: str, shape: str) -> None:
+def draw_line(axes: Any, at: Sequence[float], values: Sequence[float], method: str, marker: str) -> None:
     look = look_of(method)
-    axes.plot(
-        at,
-        values,
-        color=look.ink,
-        linestyle=look.style,
-        linewidth=1.2,
-        marker=MARKERS[shape],
-        markerfacecolor="none",
-        markeredgewidth=1.3,
-    )
+    style = {"marker": marker, "markerfacecolor": "none", "markeredgewidth": 1.3}
+    axes.plot(at, values, color=look.ink, linestyle=look.style, linewidth=1.2, **style)
 
 
 def read_panel(records: Sequence[Record], scale: float) -> Panel:
@@ -178,7 +169,8 @@ def read_panel(records: Sequence[Record], scale: float) -> Panel:
             lowest = min((one.read for one in here if one.read > 0.0), default=0.1)
             axes.set_ylim(10.0 ** math.floor(math.log10(lowest)), 1.6)
         for method, shape, track in series(here):
-            draw_line(axes, [one.delta for one in track], [one.read for one in track], method, shape)
+            at, read = [one.delta for one in track], [one.read for one in track]
+            draw_line(axes, at, read, method, MARKERS[shape])
 
     problem = f"D = {records[0].arms}, σ = {scale:g}"
     label = f"Share of the rewards read against δ, {problem}. {describe_reads(here)}"
@@ -280,21 +272,26 @@ def draw_levels(figure: Any, tracks: dict[float, list[Level]]) -> None:
     axes = panel_axes(figure, "δ", "B")
     log_axis(axes.xaxis, power_of_ten)
     for number, track in enumerate(tracks.values()):
-        at, colour = [level.delta for level in track], LIGHT[step(number)]
-        axes.plot(at, [level.two_sided for level in track], color=colour, linewidth=1.2)
-        axes.plot(at, [level.one_sided for level in track], color=colour, linewidth=1.2, dashes=DASHES)
-        axes.plot(at, [level.printed for level in track], ".", color=colour, markersize=5)
+        at, two_sided = [level.delta for level in track], [level.two_sided for level in track]
+        axes.plot(at, two_sided, color=LIGHT[step(number)], linewidth=1.2)
+    draw_others(axes, tracks, lambda level: 0.0)
 
 
 def draw_differences(figure: Any, tracks: dict[float, list[Level]]) -> None:
-    """Draw how far the printed and the one-sided B are from the two-sided one."""
     axes = panel_axes(figure, "δ", "B less the two-sided B")
     axes.axhline(0.0, color=LIGHT["quiet"], linewidth=1)
+    draw_others(axes, tracks, lambda level: level.two_sided)
+
+
+def draw_others(axes: Any, tracks: dict[float, list[Level]], less: Callable[[Level], float]) -> None:
+    """Draw the printed and the one-sided B, less something."""
     for number, track in enumerate(tracks.values()):
         at, colour = [level.delta for level in track], LIGHT[step(number)]
-        apart = [level.one_sided - level.two_sided for level in track]
-        axes.plot(at, apart, color=colour, linewidth=1.2, dashes=DASHES)
-        axes.plot(at, [level.printed - level.two_sided for level in track], ".", color=colour, markersize=5)
+        one_sided, printed = zip(
+            *((x.one_sided - less(x), x.printed - less(x)) for x in track), strict=True
+        )
+        axes.plot(at, one_sided, color=colour, linewidth=1.2, dashes=DASHES)
+        axes.plot(at, printed, ".", color=colour, markersize=5)
 
 
 def describe_levels(levels: Sequence[Level]) -> str:
@@ -338,18 +335,10 @@ def case_panel(case: str, broken: Sequence[Broken]) -> Panel:
 
 def draw_method(axes: Any, track: Sequence[Broken], shift: float) -> None:
     """Draw one method's errors, or bounds on them."""
-    look = look_of(track[0].method)
-    wrong = [one for one in track if one.errors]
-    if wrong:
-        at, errors = [shift * one.delta for one in wrong], [one.error for one in wrong]
-        ends = [(one.error - one.interval[0], one.interval[1] - one.error) for one in wrong]
-        axes.errorbar(
-            at, errors, list(zip(*ends, strict=True)), fmt="none", ecolor=look.ink, elinewidth=1.2
-        )
-        axes.plot(at, errors, color=look.ink, linestyle=look.style, marker="o", markersize=4.5)
+    draw_errors(axes, track, "o", shift)
     none = [one for one in track if not one.errors]
-    ends_of_none = [one.interval[1] for one in none]
-    axes.plot([shift * one.delta for one in none], ends_of_none, "v", mfc="none", mec=look.ink, ms=6)
+    ends, ink = [one.interval[1] for one in none], look_of(track[0].method).ink
+    axes.plot([shift * one.delta for one in none], ends, "v", mfc="none", mec=ink, ms=6)
 
 
 def largest(broken: Sequence[Broken]) -> str:

@@ -152,18 +152,10 @@ def _split(name: list[str]) -> tuple[list[str], list[str]]:
 
 
 def agreement(names: Sequence[Name]) -> Codes:
-    """Give the class of each pair of names, one number for the four parts of a name.
+    """Give the class of each pair of distinct names: an array of shape (m, m), m at most 20,000.
 
-    Parameters
-    ----------
-    names : sequence of Name
-        Distinct names of a block, at most 20,000.
-
-    Returns
-    -------
-    ndarray of shape (m, m)
-        ``given + 5 * (middle + 4 * (family + 3 * suffix))``, each a place in `GIVEN`, `MIDDLE`, `FAMILY`
-        and `SUFFIX`.
+    A class is ``given + 5 * (middle + 4 * (family + 3 * suffix))``, each an index into `GIVEN`, `MIDDLE`,
+    `FAMILY` and `SUFFIX`.
 
     Examples
     --------
