@@ -51,7 +51,7 @@ def read(path: Path | None, segment: str | None) -> Any:
 def seconds_of_exact(fitted: Fitted, steps: int) -> float:
     points = rows.points_of([fit.mean for fit in fitted.fits], fitted.fits[0].model.tau, fitted.data.lags)
     started = thread_time()
-    evaluate(points, *fitted.data.parts, steps)
+    evaluate(points, *fitted.data.arrays, steps)
     return (thread_time() - started) / steps
 
 

@@ -192,4 +192,4 @@ def test_starts_are_in_double_precision():
     trace = gr.run(choice, start, steps=5, rng=seeded(), progress=False)
     assert trace["parameters.0"].dtype == trace["log_weights"].dtype == np.float64
     labels = gr.kernels.Labels(np.zeros(2, np.int8))
-    assert gr.Gibbs(conditional, 2).started(labels) is labels
+    assert gr.Gibbs(conditional, 2).as_state(labels) is labels

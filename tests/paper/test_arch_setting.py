@@ -25,7 +25,7 @@ def drawn(each=10):
 
 def log_factors(points):
     every = np.arange(large().size), np.arange(len(points))
-    return table_of(by_arm(log_factor))(*every, (points, *large().parts))
+    return table_of(by_arm(log_factor))(*every, (points, *large().arrays))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2])

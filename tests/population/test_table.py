@@ -109,7 +109,7 @@ def test_a_copy_shares_nothing_that_shuffling_moves(copied):
     for population, seed in ((first, 1), (second, 2)):
         population.draw_order(seeded(seed))
     for population in (first, second):
-        np.testing.assert_array_equal(population.owned["rewards"], rewards)
+        np.testing.assert_array_equal(population.identity["rewards"], rewards)
         assert_reads(population, rewards)
 
 

@@ -200,8 +200,8 @@ def _named_parts(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _lists_its_data(value: Any) -> bool:
-    owned = inspect.getattr_static(type(value), "owned", None)
-    return isinstance(owned, property) and _is_ours(owned.fget)
+    listed = inspect.getattr_static(type(value), "identity", None)
+    return isinstance(listed, property) and _is_ours(listed.fget)
 
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:

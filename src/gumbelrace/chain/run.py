@@ -178,7 +178,7 @@ def _starts(kernel: Kernel[Any], state: Any, streams: list[np.random.Generator])
                 f"the state is a {type(start).__name__}; give kernel.start(...), a named tuple, or a list "
                 "of them"
             )
-    starts = [kernel.started(start) for start in states]
+    starts = [kernel.as_state(start) for start in states]
     for start in starts:
         Layout(starts[0]).values(start)
     return starts

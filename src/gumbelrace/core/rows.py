@@ -33,7 +33,7 @@ SINGLE_ROWS = 16_384
 LARGEST = 2**31 - 1
 
 # Entries of Streams.cursor for each arm
-TAKEN, NEXT, END = 0, 1, 2
+BLOCKS_TAKEN, NEXT, END = 0, 1, 2
 
 
 class Streams(NamedTuple):
@@ -43,7 +43,7 @@ class Streams(NamedTuple):
     sizes: NDArray[np.int64]  # rows of each arm
     counts: NDArray[np.int64]  # blocks of each arm
     starts: NDArray[np.int64]  # the numbers of arm i's blocks lie from starts[i] on
-    blocks: NDArray[np.int32]  # those before cursor[i, TAKEN] are in the order taken
+    blocks: NDArray[np.int32]  # those before cursor[i, BLOCKS_TAKEN] are in the order taken
     swaps: NDArray[np.int32]  # what to undo
     widths: NDArray[np.int64]  # bits of the numbers that the arm's key permutes; 0: it has none
     keys: Keys
@@ -62,9 +62,9 @@ def take_from(streams: Streams, bits: Bits, arm: int, rows: NDArray[np.int64], c
     """Put the next `count` rows of the random order of `arm` into `rows`."""
     if by_key(streams, arm) and streams.block == 1:
         draw_key_if_new(streams, bits, arm)
-        start, size = streams.cursor[arm, TAKEN], streams.sizes[arm]
+        start, size = streams.cursor[arm, BLOCKS_TAKEN], streams.sizes[arm]
         words, width = words_of(streams.keys, arm), streams.widths[arm]
-        streams.cursor[arm, TAKEN] = take_permuted(words, width, start, size, rows, count)
+        streams.cursor[arm, BLOCKS_TAKEN] = take_permuted(words, width, start, size, rows, count)
         return
     filled = 0
     while filled < count:
@@ -102,11 +102,11 @@ def by_key(streams: Streams, arm: int) -> bool:
 def next_by_swap(streams: Streams, bits: Bits, arm: int) -> np.int64:
     """Take a block by the next step of a Fisher-Yates shuffle."""
     cursor, blocks = streams.cursor, streams.blocks
-    k = streams.starts[arm] + cursor[arm, TAKEN]
+    k = streams.starts[arm] + cursor[arm, BLOCKS_TAKEN]
     other = k + below(bits, streams.starts[arm] + streams.counts[arm] - k)
     blocks[k], blocks[other] = blocks[other], blocks[k]
     streams.swaps[k] = other
-    cursor[arm, TAKEN] += 1
+    cursor[arm, BLOCKS_TAKEN] += 1
     return np.int64(blocks[k])
 
 
@@ -116,15 +116,15 @@ def next_by_key(streams: Streams, bits: Bits, arm: int) -> np.int64:
     draw_key_if_new(streams, bits, arm)
     block = streams.counts[arm]
     while block >= streams.counts[arm]:
-        block = block_at(streams, arm, streams.cursor[arm, TAKEN])
-        streams.cursor[arm, TAKEN] += 1
+        block = block_at(streams, arm, streams.cursor[arm, BLOCKS_TAKEN])
+        streams.cursor[arm, BLOCKS_TAKEN] += 1
     return block
 
 
 @part
 def draw_key_if_new(streams: Streams, bits: Bits, arm: int) -> None:
     """Draw the key of an order of which nothing was read yet."""
-    if streams.cursor[arm, TAKEN] == 0:
+    if streams.cursor[arm, BLOCKS_TAKEN] == 0:
         draw_key(bits, streams.keys, arm)
 
 
@@ -144,10 +144,10 @@ def rewind_first(streams: Streams, arms: int) -> None:
     for arm in range(arms):
         if not by_key(streams, arm):
             first = streams.starts[arm]
-            for k in range(first + cursor[arm, TAKEN] - 1, first - 1, -1):
+            for k in range(first + cursor[arm, BLOCKS_TAKEN] - 1, first - 1, -1):
                 other = streams.swaps[k]
                 blocks[k], blocks[other] = blocks[other], blocks[k]
-        cursor[arm, TAKEN] = cursor[arm, NEXT] = cursor[arm, END] = 0
+        cursor[arm, BLOCKS_TAKEN] = cursor[arm, NEXT] = cursor[arm, END] = 0
 
 
 @part
@@ -269,7 +269,7 @@ class Rows:
         self._pool = Pool(partial(new_stream, size, block))
 
     @property
-    def owned(self) -> dict[str, int]:
+    def identity(self) -> dict[str, int]:
         """How many there are: in which order they are read, every process draws anew."""
         return {"size": self.size}
 

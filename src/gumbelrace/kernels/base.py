@@ -118,12 +118,12 @@ class Kernel(ABC, Generic[State]):
         ...         break
         """
         rng = as_generator(rng)
-        state = self.start(rng=rng) if state is None else self.started(state)
+        state = self.start(rng=rng) if state is None else self.as_state(state)
         while True:
             state, info = self.step(rng, state)
             yield state, info
 
-    def started(self, state: State) -> State:
+    def as_state(self, state: State) -> State:
         """Give a start the dtypes that the states of a chain have: all of them must agree with it."""
         return state
 

@@ -146,11 +146,11 @@ class Langevin(Kernel[LangevinState]):
             raise InvalidArgument(f"step is {step!r}; it must be more than 0, and finite")
         return LangevinState(position_of(position, self), math.log(step))
 
-    def started(self, state: LangevinState) -> LangevinState:
+    def as_state(self, state: LangevinState) -> LangevinState:
         """Give a state in double precision."""
         check_state(state, LangevinState)
-        started: LangevinState = real_fields(state, "position", "log_step", "average")
-        return started
+        found: LangevinState = real_fields(state, "position", "log_step", "average")
+        return found
 
     def step(self, rng: np.random.Generator, state: LangevinState) -> tuple[LangevinState, Info]:
         """Propose along a batch's gradient, go there or stay, and adapt the step size."""

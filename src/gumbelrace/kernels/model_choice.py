@@ -217,11 +217,11 @@ class CarlinChib(Kernel[ModelChoice]):
         parameters = tuple(candidate.pseudoprior.sample(rng) for candidate in self.models)
         return ModelChoice(model, parameters, np.zeros(len(self.models)))
 
-    def started(self, state: ModelChoice) -> ModelChoice:
+    def as_state(self, state: ModelChoice) -> ModelChoice:
         """Give parameters and weights in double precision."""
         self._check(state)
-        started: ModelChoice = real_fields(state, "parameters", "log_weights")
-        return started
+        found: ModelChoice = real_fields(state, "parameters", "log_weights")
+        return found
 
     def step(self, rng: np.random.Generator, state: ModelChoice) -> tuple[ModelChoice, Info]:
         """Update the current model's parameter, draw the others' anew, and draw the model."""

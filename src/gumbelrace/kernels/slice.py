@@ -133,11 +133,11 @@ class Slice(Kernel[Position]):
         """
         return Position(position_of(position, self))
 
-    def started(self, state: Position) -> Position:
+    def as_state(self, state: Position) -> Position:
         """Give a position in double precision."""
         check_state(state, Position)
-        started: Position = real_fields(state, "position")
-        return started
+        found: Position = real_fields(state, "position")
+        return found
 
     def step(self, rng: np.random.Generator, state: Position) -> tuple[Position, Info]:
         """Move along each line once."""

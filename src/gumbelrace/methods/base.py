@@ -249,7 +249,7 @@ class Method(ABC):
         results: Results,
     ) -> None:
         with self.plan(asked, population, rng) as plan:
-            for part in parts(len(offsets)):
+            for part in timed_slices(len(offsets)):
                 answer_each(plan, offsets[part], part_of(results, part))
                 if plan.source.fault[CODE] != FINE:
                     break
@@ -286,7 +286,7 @@ class Method(ABC):
             yield plan
 
 
-def parts(draws: int, count: int = 1) -> Iterator[slice]:
+def timed_slices(draws: int, count: int = 1) -> Iterator[slice]:
     """Cut a batch into parts that take a kernel about SECONDS_A_CALL each, the first of `count`."""
     first = 0
     while first < draws:

@@ -34,7 +34,7 @@ from gumbelrace.methods.state import (
 from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source, read
 
 # Rows wanted: all that are left.
-ALL = -1
+THE_REST = -1
 # Rows of which rewards are kept, where they have to be copied: memory stays bounded.
 KEPT = 16_384
 # Most rows to read at a time, so that what was copied is still in the cache when it is added up.
@@ -114,7 +114,7 @@ def _entry(name: str, cache: bool) -> Any:
     def read_wanted(words):  # type: ignore[no-untyped-def]
         shared = read_stored(words, name)
         wanted = shared.state.tally[WANTED]
-        if wanted == ALL:
+        if wanted == THE_REST:
             scan(shared)
             return 1
         return 1 if gather(shared, wanted) else 0

@@ -12,9 +12,9 @@ from gumbelrace.core.jit import call, part
 from gumbelrace.core.random import Bits
 from gumbelrace.core.rows import Stream, rewind
 from gumbelrace.methods.reading import (
-    ALL,
     KEPT,
     READING,
+    THE_REST,
     Sample,
     SharedRows,
     new_block,
@@ -85,7 +85,7 @@ def new_shared(
 
 @part
 def read_more(workspace: SharedWorkspace, wanted: int) -> bool:
-    """Read so many more rows of every arm in the race and add them up, or `ALL`; False after a fault."""
+    """Read so many more rows of every arm in the race, or `THE_REST`; False after a fault."""
     workspace.state.tally[WANTED] = wanted
     return call(workspace.reading, (workspace.address[0],)) == 1
 
@@ -118,7 +118,7 @@ def _look(workspace: SharedWorkspace) -> int:
 def _finish(workspace: SharedWorkspace) -> None:
     undecided = workspace.state.tally[ALIVE] != 1
     if undecided:
-        read_more(workspace, ALL)
+        read_more(workspace, THE_REST)
     name_leader(workspace.state, undecided)
     rewind(workspace.order)
 

@@ -93,7 +93,7 @@ class Binned:
         for terms_of_arm, (of_bins, _) in zip(terms, found, strict=True):
             terms_of_arm[: len(of_bins)] = of_bins
         numbered = np.column_stack([points, self.model_of[points[:, ORDER].astype(np.int64)]])
-        data = (numbered, *self.data.parts, self.cells, self.deviations, terms)
+        data = (numbered, *self.data.arrays, self.cells, self.deviations, terms)
         sums = np.array([total for _, total in found])
         return ControlVariate(expansion, data, sums, None, self.always, self.data.size)
 
@@ -195,7 +195,7 @@ class PaperSetting(Setting):
     def rewards(self, points: Floats, rows: Indices) -> Floats:
         """Give log factors of rows and points, without the control variate."""
         table = table_of(by_arm(log_factor))
-        rewards: Floats = table(rows, np.arange(len(points)), (points, *self.data.parts))
+        rewards: Floats = table(rows, np.arange(len(points)), (points, *self.data.arrays))
         return rewards
 
     def start(self, kernel: CarlinChib, rng: np.random.Generator) -> ModelChoice:

@@ -93,7 +93,7 @@ def likelihood_seconds(fitted: Fitted) -> float:
     """Time the likelihoods of a step without control variates: an exact sampler has no use for these."""
     tau, data = fitted.fits[0].model.tau, fitted.data
     points = points_of([fit.mean for fit in fitted.fits], tau, data.lags)
-    return median_seconds(lambda: [log_likelihood(points, *data.parts) for _ in range(TIMED)]) / TIMED
+    return median_seconds(lambda: [log_likelihood(points, *data.arrays) for _ in range(TIMED)]) / TIMED
 
 
 class Checked(NamedTuple):

@@ -219,7 +219,7 @@ class Population(ABC):
         raise InvalidArgument(f"{type(self).__name__} takes no control variate; use factors or compiled")
 
     @property
-    def owned(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """What the rewards follow from, in whatever order rows are read; checkpoints compare it."""
         return {"arms": self.arms, "sizes": self.sizes}
 

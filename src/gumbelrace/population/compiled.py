@@ -102,10 +102,10 @@ class Compiled(SharedPopulation):
         return self._range
 
     @property
-    def owned(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """The function, its data and range."""
         own = {"log_factor": self._log_factor, "data": self._data, "reward_range": self._range}
-        return super().owned | own
+        return super().identity | own
 
     def minus(self, control: ControlVariate) -> "Compiled":
         """Return the residuals, with the same sums. See `Population.minus`."""

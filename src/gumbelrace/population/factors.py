@@ -93,9 +93,9 @@ class Factors(SharedPopulation):
         return self._range
 
     @property
-    def owned(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """The function and its range."""
-        return super().owned | {"log_factors": self._log_factors, "reward_range": self._range}
+        return super().identity | {"log_factors": self._log_factors, "reward_range": self._range}
 
     def minus(self, control: ControlVariate) -> "Factors":
         """Return the residuals, with the same sums. See `Population.minus`."""

@@ -73,9 +73,9 @@ class Independent(Population):
         return self._range
 
     @property
-    def owned(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """The function, its range, and the arms' numbers of rewards."""
-        return super().owned | {"log_factors": self._log_factors, "reward_range": self._range}
+        return super().identity | {"log_factors": self._log_factors, "reward_range": self._range}
 
     def _entry(self) -> tuple[int, int]:
         return self._callback.address, 0

@@ -109,7 +109,7 @@ class Pairs:
         self._log_factor, self._data = log_factor, data
 
     @property
-    def owned(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """The function, its data and range."""
         own = {"log_factor": self._log_factor, "data": self._data, "reward_range": self.reward_range}
         return {"size": self.size, **own}

@@ -156,7 +156,7 @@ class Table(_Array):
         return self._range
 
     @property
-    def owned(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """The rewards as given."""
         return {"rewards": self._as_given(np.arange(self.size))}
 
@@ -272,7 +272,7 @@ class MappedTable(_Array):
         return True
 
     @property
-    def owned(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """The rewards in the file."""
         return {"rewards": self._rewards.T}
 

@@ -35,7 +35,7 @@ def drawn(seed=1, each=8):
 
 def log_factors(points, data):
     every = np.arange(data.size), np.arange(len(points))
-    return table_of(by_arm(compiled.log_factor))(*every, (points, *data.parts))
+    return table_of(by_arm(compiled.log_factor))(*every, (points, *data.arrays))
 
 
 def raced(expansion):
@@ -44,7 +44,7 @@ def raced(expansion):
 
 def residuals(expansion, points):
     every = np.arange(expansion.data.size), np.arange(len(points))
-    return table_of(by_arm(residual))(*every, (points, *expansion.parts))
+    return table_of(by_arm(residual))(*every, (points, *expansion.arrays))
 
 
 @pytest.mark.parametrize("terms", [6, 10])

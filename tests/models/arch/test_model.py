@@ -47,7 +47,7 @@ def steps_of(model):
 def test_log_factors_are_students_t(model):
     data, x = small(), some_x(model)
     (point,) = points_of([x], model.tau, data.lags)
-    found = [compiled.log_factor(n, point, *data.parts) for n in range(data.size)]
+    found = [compiled.log_factor(n, point, *data.arrays) for n in range(data.size)]
     np.testing.assert_allclose(found, log_factors(model, x, data), rtol=1e-10, atol=1e-11)
     assert model.log_likelihood(x, data) == pytest.approx(log_factors(model, x, data).sum(), rel=1e-12)
 

@@ -23,7 +23,7 @@ from gumbelrace.kernels.clusters.values import (
     no_sums,
 )
 from gumbelrace.kernels.tally import VISITED, new_tally
-from gumbelrace.methods.base import Method, parts
+from gumbelrace.methods.base import Method, timed_slices
 from gumbelrace.methods.betting import Betting
 from gumbelrace.methods.betting_independent import FIRST_LOOK, IndependentWagers
 from gumbelrace.methods.default import Default, single_method
@@ -131,7 +131,7 @@ class Worker:
         partition = self.work.partition
         clusters = partition.ids[: partition.counts[CLUSTERS]].copy()
         races, _kept_alive = self._races(rng)
-        for some in parts(len(clusters)):
+        for some in timed_slices(len(clusters)):
             merge_some(races, self.work, bits_of(rng), task, clusters[some])
             self._check()
 
@@ -164,7 +164,7 @@ class Worker:
 
     def _parts(self, mentions: int) -> Any:
         # The first part takes little time even if values are dear.
-        return parts(mentions, 1 + 2**16 // self._pairs.size)
+        return timed_slices(mentions, 1 + 2**16 // self._pairs.size)
 
     def _check(self) -> None:
         """Raise what went wrong in compiled code, by pair."""

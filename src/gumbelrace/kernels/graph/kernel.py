@@ -33,7 +33,7 @@ from gumbelrace.kernels.graph.workspace import (
 )
 from gumbelrace.kernels.schedules import Annealing, Constant, Scan, Systematic, checked_temperature
 from gumbelrace.kernels.tally import VISITED, WRONG, info_of
-from gumbelrace.methods.base import Method, parts
+from gumbelrace.methods.base import Method, timed_slices
 from gumbelrace.methods.default import Default, chosen_method
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.loop import new_workspace, prepared
@@ -178,7 +178,7 @@ class GraphGibbs(Kernel[Labels]):
             workspace.labels[:], workspace.tally[:], source.fault[:] = before, 0, 0
             longest = np.array([len(stream.seen)])
             plan, _kept_alive = prepared(new_workspace(rules, source, stream, (noise, of_row), longest))
-            for part in parts(len(order), self._first_part()):
+            for part in timed_slices(len(order), self._first_part()):
                 sweep(plan, stream, layout, self._unary, workspace, task, noise, order[part])
                 if source.fault[CODE] != FINE:
                     raise_fault(workspace, source, layout)

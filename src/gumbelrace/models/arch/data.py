@@ -248,7 +248,7 @@ class Lagged:
         return len(self.where)
 
     @property
-    def parts(self) -> tuple[Floats, Indices]:
+    def arrays(self) -> tuple[Floats, Indices]:
         """What a log factor takes after (n, point)."""
         return self.squares, self.where
 

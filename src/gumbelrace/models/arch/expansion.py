@@ -99,9 +99,9 @@ class Expansion:
     always: Always | None
 
     @property
-    def parts(self) -> tuple[Any, ...]:
+    def arrays(self) -> tuple[Any, ...]:
         """What `residual` takes after the point."""
-        return *self.data.parts, self.base, self.terms, self.known.centres, self.known.model_of
+        return *self.data.arrays, self.base, self.terms, self.known.centres, self.known.model_of
 
     def population(self, points: Floats) -> Compiled:
         """Give the residuals, with an arm for each point."""
@@ -118,10 +118,10 @@ class Expansion:
         return self._plain(points).residuals(self._control(points, np.zeros(len(points))))
 
     def _plain(self, points: Floats) -> Compiled:
-        return Compiled(by_arm(log_factor), (points, *self.data.parts), self._rows, len(points), None)
+        return Compiled(by_arm(log_factor), (points, *self.data.arrays), self._rows, len(points), None)
 
     def _control(self, points: Floats, sums: Floats) -> ControlVariate:
-        data, function = (points, *self.parts), by_arm(expanded)
+        data, function = (points, *self.arrays), by_arm(expanded)
         return ControlVariate(
             function, data, sums, always=self.always, size=self.data.size, residual=by_arm(residual)
         )
@@ -233,7 +233,7 @@ def expand(
     points = [_checked_pilots(*pair, data) for pair in zip(models, pilots, strict=True)]
     centres = np.stack([pilot.mean(axis=0) for pilot in points])
     base, terms = _fitted_all(data, points, fit or Projection())
-    parts = (*data.parts, base, terms, centres, model_of)
+    parts = (*data.arrays, base, terms, centres, model_of)
     always = _worst(np.sum([mean_squares(pilot[:PILOTS], *parts) for pilot in points], axis=0), share)
     raced = always.raced if always else np.arange(data.size)
     forms = [form_of(_blocks(data, m.order, terms[:, k], raced), m.order) for k, m in enumerate(models)]

@@ -64,13 +64,13 @@ class ArchLikelihood:
         """Give slots in which residuals are raced, if it `has_slots`; see `CarlinChib`."""
         control, lags = cast(Expansion, self.control), self.data.lags
         slots = new_slots(2, arms, ALPHA + 1 + lags, dimensions)
-        packed = pack((*slots[:4], self.tau, *control.known, *self.data.parts))
+        packed = pack((*slots[:4], self.tau, *control.known, *self.data.arrays))
         known = _known(packed.type)
         return slots._replace(population=control.residuals(slots.rooms[1]), known=known, packed=packed)
 
     @functools.cached_property
     def _points(self) -> Likelihood:
-        plain = likelihood(log_factor, self.data.parts, self.data.size)
+        plain = likelihood(log_factor, self.data.arrays, self.data.size)
         if self.control is None or isinstance(self.control, Expansion):
             return plain
         return plain.minus(self.control)

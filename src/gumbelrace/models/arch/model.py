@@ -118,7 +118,7 @@ class Arch:
 
     def log_likelihood(self, x: Floats, data: Lagged) -> float:
         """Sum the log factors of all rows."""
-        return float(rows.log_likelihood(self._points(x, data), *data.parts)[0])
+        return float(rows.log_likelihood(self._points(x, data), *data.arrays)[0])
 
     def gradient(self, index: Indices, x: Floats, data: Lagged) -> Floats:
         """Sum the gradients of the log factors of the rows in `index`."""
@@ -134,14 +134,14 @@ class Arch:
 
     def _natural_gradient(self, index: Indices, x: Floats, data: Lagged) -> Floats:
         (point,) = self._points(x, data)
-        sums: Floats = rows.slope_sums(np.asarray(index, np.int64), point, *data.parts)
+        sums: Floats = rows.slope_sums(np.asarray(index, np.int64), point, *data.arrays)
         sums[-1] += len(index) * _constant_slope(point[NU])
         return sums
 
     def _natural_hessian(self, x: Floats, data: Lagged) -> Floats:
         """Sum Hessians in α and ν: products of matrices, weighted by the derivatives in σ² and ν."""
         (point,) = self._points(x, data)
-        twice, mixed, in_nu = rows.row_curvatures(point, *data.parts)
+        twice, mixed, in_nu = rows.row_curvatures(point, *data.arrays)
         total = np.zeros((self.dimension, self.dimension))
         for start in range(0, data.size, BLOCK):
             block = slice(start, start + BLOCK)
@@ -326,7 +326,7 @@ def log_evidence_by_importance(
     z = check_generator(rng).standard_normal((draws, d))
     xs = fit.at(z)
     points = rows.points_of(xs, fit.model.tau, data.lags)
-    log_target = rows.log_likelihood(points, *data.parts) + [fit.model.log_prior(x) for x in xs]
+    log_target = rows.log_likelihood(points, *data.arrays) + [fit.model.log_prior(x) for x in xs]
     log_volume = np.log(np.diag(fit.root)).sum() + 0.5 * d * np.log(2.0 * np.pi)
     log_weights = log_target + 0.5 * np.square(z).sum(axis=1) + log_volume
     weights = np.exp(log_weights - log_weights.max())
