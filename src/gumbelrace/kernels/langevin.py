@@ -133,7 +133,6 @@ class Langevin(Kernel[LangevinState]):
             raise InvalidArgument(f"target_acceptance is {self.target_acceptance}; it must lie in (0, 1)")
 
     def started(self, state: LangevinState) -> LangevinState:
-        """Give a state in double precision."""
         check_state(state, LangevinState)
         started: LangevinState = real_fields(state, "position", "log_step", "average")
         return started

@@ -213,7 +213,6 @@ class Metropolis(Kernel[Position]):
         check_part(self.proposal, "proposal", "propose", "gumbelrace.RandomWalk(scale)")
 
     def started(self, state: Position) -> Position:
-        """Give a position in double precision."""
         check_state(state, Position)
         started: Position = real_fields(state, "position")
         return started

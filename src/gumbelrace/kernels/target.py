@@ -43,7 +43,6 @@ class Decisions:
         self.evaluations = self.rewards = self.looks = 0
 
     def answer(self, asked: Asked, population: Population, offset: Floats) -> int:
-        """Have a question answered."""
         outcome = self.method.answer(asked, population, offset, self.rng)
         self.evaluations += outcome.evaluations
         self.rewards += population.rewards
@@ -51,7 +50,6 @@ class Decisions:
         return outcome.arm
 
     def draw(self, population: Population, log_prior: Floats, temperature: float = 1.0) -> int:
-        """Draw an arm."""
         return self.answer(Asked(Question.DRAW, temperature), population, log_prior)
 
     def accepts(self, likelihood: Likelihood, x: Floats, y: Floats, offset: Sequence[float]) -> bool:
@@ -77,7 +75,6 @@ class Decisions:
         self.looks += info.looks
 
     def info(self, acceptance: float) -> Info:
-        """Say what the step took."""
         return Info(self.evaluations, self.rewards, self.looks, acceptance)
 
 
@@ -133,7 +130,6 @@ def prior_of_current(log_prior: LogPrior | None, point: Floats) -> float:
 
 
 def refuse_start(log_prior: float, point: Floats) -> None:
-    """Refuse a current position that its prior rules out."""
     if log_prior == -np.inf:
         raise InvalidArgument(
             f"the log prior of the current position {point} is -inf; start where it is finite"

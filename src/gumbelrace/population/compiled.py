@@ -98,12 +98,10 @@ class Compiled(SharedPopulation):
 
     @property
     def reward_range(self) -> Range | None:
-        """Range as given."""
         return self._range
 
     @property
     def owned(self) -> dict[str, Any]:
-        """The function, its data and range."""
         own = {"log_factor": self._log_factor, "data": self._data, "reward_range": self._range}
         return super().owned | own
 
