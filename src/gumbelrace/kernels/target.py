@@ -52,27 +52,12 @@ class Decisions:
     def draw(self, population: Population, log_prior: Floats, temperature: float = 1.0) -> int:
         return self.answer(Asked(Question.DRAW, temperature), population, log_prior)
 
-    def accepts(self, likelihood: Likelihood, x: Floats, y: Floats, offset: Sequence[float]) -> bool:
-        """Whether the point y is accepted in place of x; an impossible y is not, and nothing is read."""
-        return self._prefers(Question.ACCEPT, likelihood, x, y, offset)
-
     def prefers(self, likelihood: Likelihood, x: Floats, y: Floats, offset: Sequence[float]) -> bool:
         """Whether the point y beats the point x; an impossible y does not, and nothing is read."""
-        return self._prefers(Question.WINNER, likelihood, x, y, offset)
-
-    def _prefers(
-        self, question: Question, likelihood: Likelihood, x: Floats, y: Floats, offset: Sequence[float]
-    ) -> bool:
         if offset[PROPOSED] == -np.inf:
             return False
         population = checked_population(likelihood(np.stack([x, y])), arms=2)
-        return self.answer(Asked(question), population, np.array(offset)) == PROPOSED
-
-    def count(self, info: Info) -> None:
-        """Count what another kernel has read as part of this step."""
-        self.evaluations += info.evaluations
-        self.rewards += info.rewards
-        self.looks += info.looks
+        return self.answer(Asked(Question.WINNER), population, np.array(offset)) == PROPOSED
 
     def info(self, acceptance: float) -> Info:
         return Info(self.evaluations, self.rewards, self.looks, acceptance)
