@@ -133,7 +133,6 @@ def expanded(derivatives: Derivatives, cells: Sequence[Cells], always: Always | 
 
 
 def expanded_around(derivatives: Derivatives, cells: Sequence[Cells], always: Always | None) -> DataTaylor:
-    """Expand around the references of cells."""
     raced = np.arange(len(cells[0].cell)) if always is None else always.raced
     return DataTaylor(
         derivatives,
@@ -159,7 +158,6 @@ def expansion(n, arm, cells, deviations, space_of, start, terms):  # type: ignor
 
 
 def checked_points(points: ArrayLike) -> NDArray[Any]:
-    """Return points as an array of at least one of them."""
     arms = np.asarray(points)
     if arms.ndim == 0 or len(arms) == 0:
         raise ShapeMismatch("points must be an array of at least one point, one in each row")

@@ -34,21 +34,11 @@ CHECKED = 16
 
 
 class Pilot(NamedTuple):
-    """What is left to a pilot: which rows are always read.
+    """What is left to a pilot: which rows are always read."""
 
-    Attributes
-    ----------
-    outer : ndarray of shape (d, d)
-        Sum of gg' over the rows, g their gradients: how far points go where the Hessian does not tell.
-    spread : ndarray of shape (d, d), or None
-        How far points go, if it was said.
-    share : float or None
-        How many to choose; None for as many as it takes.
-    """
-
-    outer: Floats
-    spread: Floats | None
-    share: float | None
+    outer: Floats  # sum of gg' over the rows, g their gradients, where the Hessian does not tell
+    spread: Floats | None  # how far points go, if it was said
+    share: float | None  # how many rows to choose; None for as many as it takes
 
 
 @dataclass(frozen=True)
@@ -264,7 +254,6 @@ def _known(log_factor: Any, data_type: Any) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def taylor(terms: Any, order: int) -> Any:
-    """Compile the expansion as a control variate of rows and arms."""
     given, half = users(terms), 0.5 if order == 2 else 0.0
 
     @part
@@ -302,23 +291,13 @@ def check_residual(likelihood: Likelihood, control: ParameterTaylor) -> None:
 
 
 class Sums(NamedTuple):
-    """Sums over rows.
-
-    Attributes
-    ----------
-    value, gradient, hessian : float, ndarray of shape (d,), ndarray of shape (d, d)
-        Of the terms; the Hessian is zero at first order.
-    outer : ndarray of shape (d, d)
-        Of gg', g the gradient of a row.
-    largest : float
-        The largest size of a row's terms.
-    """
+    """Sums over rows."""
 
     value: float
     gradient: Floats
-    hessian: Floats
-    outer: Floats
-    largest: float
+    hessian: Floats  # zero at first order
+    outer: Floats  # of gg', g the gradient of a row
+    largest: float  # the largest size of a row's terms
 
 
 def sums_of(terms: Any, data: tuple[Any, ...], centre: Floats, rows: NDArray[np.int64], order: int) -> Sums:

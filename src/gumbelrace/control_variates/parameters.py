@@ -109,7 +109,6 @@ def parameter_taylor(
 
 
 def checked_centre(centre: ArrayLike, order: int) -> tuple[Floats, int]:
-    """Check the point of expansion and the order."""
     point = np.array(floats(centre, "centre"))
     if point.ndim != 1 or not np.isfinite(point).all():
         raise InvalidArgument("centre must be an array of finite numbers, one for each parameter")

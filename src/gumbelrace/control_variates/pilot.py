@@ -26,18 +26,10 @@ LEAST = 1e-12
 
 
 class Misfit(NamedTuple):
-    """Mean squares of differences between two points.
+    """Mean squares of differences between two points."""
 
-    Attributes
-    ----------
-    squares : ndarray of shape (N,)
-        Those of the residuals of each row.
-    plain : float
-        Those of the log factors themselves, summed over the rows.
-    """
-
-    squares: Floats
-    plain: float
+    squares: Floats  # of the residuals of each row
+    plain: float  # of the log factors themselves, summed over the rows
 
 
 def pilot_points(centre: Floats, factor: Floats) -> Floats:

@@ -41,7 +41,6 @@ def try_out_prior(log_prior: Any, point: NDArray[np.float64]) -> None:
 
 
 def check_function(function: Any, name: str, form: str) -> None:
-    """Check that something can be called."""
     if not callable(function):
         raise InvalidArgument(f"{name} is a {type(function).__name__}; give a function {form}")
 
@@ -64,7 +63,6 @@ def check_sweeps(scan: Any, annealing: Any) -> None:
 
 
 def check_pairs(pairs: Any) -> None:
-    """Check that something is the factor of pairs."""
     if not isinstance(pairs, Pairs):
         raise InvalidArgument(f"pairs is a {type(pairs).__name__}; make it with gumbelrace.pairs")
 
@@ -78,7 +76,6 @@ def check_room(labels: NDArray[Any], states: int) -> None:
 
 
 def check_state(state: Any, kind: type[tuple[Any, ...]]) -> None:
-    """Check that a state has the fields of a named tuple of this kind."""
     if not all(hasattr(state, name) for name in getattr(kind, "_fields", ())):
         wanted = f"give a {kind.__name__}, as kernel.start(...) makes it"
         raise InvalidArgument(f"the state is a {type(state).__name__}; {wanted}")

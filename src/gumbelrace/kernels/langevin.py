@@ -8,6 +8,7 @@ The batch is drawn anew for each step, whatever x is. *Given* the batch, q(x' | 
 other, so the test with q(x | x') / q(x' | x), both for the same batch, leaves the target invariant.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, InitVar, dataclass
@@ -17,20 +18,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.core.random import Rng
+from gumbelrace.core.pool import Pool
+from gumbelrace.core.random import Rng, check_generator
 from gumbelrace.errors import FactorFailed, InvalidArgument
 from gumbelrace.kernels.base import Info, Kernel
 from gumbelrace.kernels.checks import check_function, check_state, check_target, real_fields, set_method
 from gumbelrace.kernels.normal_laws import checked_scale, stretched
-from gumbelrace.kernels.target import (
-    Decisions,
-    Likelihood,
-    LogPrior,
-    checked_point,
-    position_of,
-    prior_at,
-    prior_of_current,
-)
+from gumbelrace.kernels.target import Likelihood, LogPrior, checked_point, position_of
+from gumbelrace.kernels.walk import Walk
+from gumbelrace.kernels.workspace import Target
 from gumbelrace.methods.base import Method
 from gumbelrace.population.base import Floats, checked_count
 
@@ -155,27 +151,27 @@ class Langevin(Kernel[LangevinState]):
     def step(self, rng: np.random.Generator, state: LangevinState) -> tuple[LangevinState, Info]:
         """Propose along a batch's gradient, go there or stay, and adapt the step size."""
         check_state(state, LangevinState)
-        decisions, x = Decisions(self.method, rng), checked_point(state.position)
-        rows = rng.choice(self.size, self.batch, replace=False)
-        noise = rng.standard_normal(len(x))
-        of_current = prior_of_current(self.log_prior, x)
-        move = noise + self._drift(decisions, rows, x, state.log_step)
-        proposed = checked_point(x + math.exp(state.log_step) * stretched(self.scale, move))
-        of_proposed = prior_at(self.log_prior, proposed)
-        if of_proposed > -np.inf:  # the gradient of what is impossible may not exist
-            back = -move - self._drift(decisions, rows, proposed, state.log_step)
-            of_proposed += 0.5 * float(noise @ noise - back @ back)
-        accepted = decisions.accepts(self.likelihood, x, proposed, (of_current, of_proposed))
-        position = proposed if accepted else state.position
-        return self._adapted(state, accepted)._replace(position=position), decisions.info(float(accepted))
+        x = checked_point(state.position)
+        with self._walks(x).lend() as (walk, proposal):
+            proposal.log_step, proposal.gradients = state.log_step, 0
+            block = walk.steps(check_generator(rng), x, 1)
+            read = proposal.gradients * self.batch
+        counts: Any = block.info
+        evaluations, rewards, looks, accepted = (part[0].item() for part in counts)
+        after = self._adapted(state, bool(accepted))
+        moved = after._replace(position=block.states.position[0]) if accepted else after
+        return moved, Info(evaluations + read, rewards + read, looks, accepted)
 
-    def _drift(self, decisions: Decisions, rows: Rows, x: Floats, log_step: float) -> Floats:
-        """Give ½ ε Lᵀ ĝ(x): the drift in units of ε L, in which the noise is standard normal."""
-        decisions.count(Info(self.batch, self.batch, 0, 0.0))
-        estimate = (self.size / self.batch) * _checked_gradient(self.gradient(rows, x), x)
-        if self.prior_gradient is not None:
-            estimate = estimate + _checked_gradient(self.prior_gradient(x), x)
-        return 0.5 * math.exp(log_step) * stretched(self.scale.T, estimate)
+    @functools.cached_property
+    def _pools(self) -> dict[int, Pool[tuple[Walk, "Drifting"]]]:
+        return {}
+
+    def _walks(self, x: Floats) -> Pool[tuple[Walk, "Drifting"]]:
+        return self._pools.setdefault(len(x), Pool(functools.partial(self._walk, x)))
+
+    def _walk(self, x: Floats) -> tuple[Walk, "Drifting"]:
+        proposal, target = Drifting(self), Target(self.likelihood, (self.log_prior,), self.method, np.stack)
+        return Walk(target, proposal, x), proposal
 
     def _adapted(self, state: LangevinState, accepted: bool) -> LangevinState:
         """Robbins-Monro on log ε while it adapts, and its average when that is over."""
@@ -187,6 +183,32 @@ class Langevin(Kernel[LangevinState]):
         return state._replace(
             log_step=average if t == self.adapt_for else log_step, average=average, iteration=t
         )
+
+
+class Drifting:
+    """The proposal of a step, with the batch by which it was drawn."""
+
+    def __init__(self, kernel: Langevin) -> None:
+        self._kernel, self.log_step, self.gradients = kernel, 0.0, 0
+
+    def propose(self, rng: np.random.Generator, x: Floats) -> Floats:
+        kernel = self._kernel
+        self._rows = rng.choice(kernel.size, kernel.batch, replace=False)
+        self._noise = rng.standard_normal(len(x))
+        self._move = self._noise + self._drift(x)
+        return x + math.exp(self.log_step) * stretched(kernel.scale, self._move)
+
+    def log_ratio(self, x: Floats, proposed: Floats) -> float:
+        back = -self._move - self._drift(proposed)
+        return 0.5 * float(self._noise @ self._noise - back @ back)
+
+    def _drift(self, x: Floats) -> Floats:
+        """Give ½ ε Lᵀ ĝ(x): the drift in units of ε L, in which the noise is standard normal."""
+        kernel, self.gradients = self._kernel, self.gradients + 1
+        estimate = (kernel.size / kernel.batch) * _checked_gradient(kernel.gradient(self._rows, x), x)
+        if kernel.prior_gradient is not None:
+            estimate = estimate + _checked_gradient(kernel.prior_gradient(x), x)
+        return 0.5 * math.exp(self.log_step) * stretched(kernel.scale.T, estimate)
 
 
 def _checked_gradient(gradient: Any, x: Floats) -> Floats:

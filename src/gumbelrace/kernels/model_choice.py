@@ -76,7 +76,6 @@ class Candidate:
 
 
 def checked_models(models: Any) -> tuple[Candidate, ...]:
-    """Return models as a tuple, if all are candidates."""
     checked = tuple(models) if isinstance(models, Iterable) else (models,)
     for model in checked:
         if not isinstance(model, Candidate):
@@ -115,7 +114,6 @@ class ModelChoice(NamedTuple):
 
 
 def first_of(states: ModelChoice) -> ModelChoice:
-    """Give the first of many states."""
     model, parameters, weights, iteration = states
     drawn = tuple(parameter[0] for parameter in parameters)
     return ModelChoice(int(np.asarray(model)[0]), drawn, weights[0], int(np.asarray(iteration)[0]))
@@ -245,7 +243,6 @@ class CarlinChib(Kernel[ModelChoice]):
 
     @property
     def is_compiled(self) -> bool:
-        """Whether a step needs no Python."""
         target = self._target
         return self._normal_laws and target.is_compiled and moves_alike(self.models, target)
 
@@ -303,7 +300,6 @@ class CarlinChib(Kernel[ModelChoice]):
         return replace(self, models=models, method=outer)
 
     def _is_far(self, k: int, x: Floats) -> bool:
-        """Whether a parameter lies where a control variate cannot be trusted."""
         z = cast(NormalPseudoprior, self.models[k].pseudoprior).standardised(x)
         return bool(z @ z > cast(Laws, self._laws).limits[k])
 

@@ -83,18 +83,8 @@ def moves_alike(models: Sequence[Any], target: Target) -> bool:
 class Choice:
     """A chain over models: its slots, and all that compiled code needs to move it.
 
-    Parameters
-    ----------
-    models : sequence of Candidate
-        The models.
-    target : Target
-        What decides between them.
-    laws : Laws or None
-        Pseudopriors, if they are normal.
-    parameters : sequence of ndarray
-        A parameter of each model.
-    far : sequence of functions or None
-        ``far[k](x)``: whether decisions on a parameter of model k are to be exact.
+    `laws` are the pseudopriors, if they are normal; `far[k](x)` says whether decisions on a parameter of
+    model k are to be exact.
     """
 
     def __init__(
@@ -150,7 +140,6 @@ class Choice:
         return move, self._hooks.of_slot(self._redraw) if self._laws is None else 0
 
     def _move(self, k: int) -> None:
-        """Have the kernel of the current model make a step."""
         model, x = self._models[k], checked_point(self._slots.parameter(k))
         kernel = model.kernel if self._far is None else guarded(model.kernel, self._far[k])
         moved, info = kernel.step(self._rng, model.state(x))
@@ -175,7 +164,6 @@ class Choice:
             )
 
     def _explain(self) -> None:
-        """Say why a step could not be made."""
         model = int(self._chain.model[0])
         refuse_start(self._slots.numbers[model, PRIOR], self._slots.parameter(model))
         for k in range(len(self._models)):
@@ -304,7 +292,6 @@ class Watched:
         self._likelihood, self._is_far, self.far = likelihood, is_far, False
 
     def __call__(self, points: Floats) -> Population:
-        """Give the population of the points."""
         self.far = any(self._is_far(x) for x in points)
         return self._likelihood(points)
 
@@ -319,20 +306,16 @@ class Guarded(Method):
 
     @property
     def promise(self) -> Promise:
-        """What the method promises."""
         return self._method.promise
 
     def promised(self, population: Population) -> Promise:
-        """Give what is promised of the decision."""
         return Exact().promise if self._watched.far else self._method.promised(population)
 
     def rule(self, population: Population) -> Any:
-        """Give the rule of the method."""
         return self._method.rule(population)
 
     def best_each(
         self, population: Population | ArrayLike, offsets: ArrayLike, rng: np.random.Generator
     ) -> Results:
-        """Find the best arm once for each row of `offsets`."""
         method = Exact() if self._watched.far else self._method
         return method.best_each(population, offsets, rng)

@@ -55,7 +55,6 @@ class Decisions:
         self.evaluations = self.rewards = self.looks = 0
 
     def answer(self, asked: Asked, population: Population, offset: Floats) -> int:
-        """Have a question answered."""
         outcome = self.method.answer(asked, population, offset, self.rng)
         self.evaluations += outcome.evaluations
         self.rewards += population.rewards
@@ -63,33 +62,16 @@ class Decisions:
         return outcome.arm
 
     def draw(self, population: Population, log_prior: Floats, temperature: float = 1.0) -> int:
-        """Draw an arm."""
         return self.answer(Asked(Question.DRAW, temperature), population, log_prior)
-
-    def accepts(self, likelihood: Likelihood, x: Floats, y: Floats, offset: Sequence[float]) -> bool:
-        """Whether the point y is accepted in place of x; an impossible y is not, and nothing is read."""
-        return self._prefers(Question.ACCEPT, likelihood, x, y, offset)
 
     def prefers(self, likelihood: Likelihood, x: Floats, y: Floats, offset: Sequence[float]) -> bool:
         """Whether the point y beats the point x; an impossible y does not, and nothing is read."""
-        return self._prefers(Question.WINNER, likelihood, x, y, offset)
-
-    def _prefers(
-        self, question: Question, likelihood: Likelihood, x: Floats, y: Floats, offset: Sequence[float]
-    ) -> bool:
         if offset[PROPOSED] == -np.inf:
             return False
         population = checked_population(likelihood(np.stack([x, y])), arms=2)
-        return self.answer(Asked(question), population, np.array(offset)) == PROPOSED
-
-    def count(self, info: Info) -> None:
-        """Count what another kernel has read as part of this step."""
-        self.evaluations += info.evaluations
-        self.rewards += info.rewards
-        self.looks += info.looks
+        return self.answer(Asked(Question.WINNER), population, np.array(offset)) == PROPOSED
 
     def info(self, acceptance: float) -> Info:
-        """Say what the step took."""
         return Info(self.evaluations, self.rewards, self.looks, acceptance)
 
 
@@ -145,7 +127,6 @@ def prior_of_current(log_prior: LogPrior | None, point: Floats) -> float:
 
 
 def refuse_start(log_prior: float, point: Floats) -> None:
-    """Refuse a current position that its prior rules out."""
     if log_prior == -np.inf:
         raise InvalidArgument(
             f"the log prior of the current position {point} is -inf; start where it is finite"

@@ -47,21 +47,13 @@ class History(NamedTuple):
 
 
 def by_laws(laws: Laws, correlation: float) -> Proposing:
-    """Have proposals drawn by normal laws."""
     return Proposing(laws, correlation, np.empty(laws.means.shape[1]), np.zeros(2), (0, 0))
 
 
 class Walk:
     """A chain by Metropolis-Hastings: its slots, and all that compiled code needs to move it.
 
-    Parameters
-    ----------
-    target : Target
-        What decides.
-    proposal : Proposal
-        As in `Metropolis`. One that has `laws(dimension)`, a pair (laws, correlation), is compiled.
-    example : ndarray of shape (d,)
-        A parameter.
+    A proposal that has `laws(dimension)`, which gives (laws, correlation), is compiled.
     """
 
     def __init__(self, target: Target, proposal: Any, example: Floats) -> None:

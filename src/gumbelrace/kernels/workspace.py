@@ -27,23 +27,14 @@ Entry = tuple[int, int]  # addresses of a function and of what it takes
 class Target(NamedTuple):
     """What decides between parameters.
 
-    Attributes
-    ----------
-    likelihood : callable
-        Gives the population of some parameters. If it `has_slots`, ``slots(arms, dimensions)`` gives those
-        that need no Python.
-    log_priors : sequence
-        The log prior of each model; None: flat.
-    method : Method
-        Decides.
-    form : callable
-        Makes of a list of parameters what the likelihood takes.
+    A likelihood gives the population of some parameters. If it `has_slots`, ``slots(arms, dimensions)``
+    gives those that need no Python.
     """
 
     likelihood: Any
-    log_priors: Sequence[LogPrior | None]
+    log_priors: Sequence[LogPrior | None]  # of each model; None: flat
     method: Method
-    form: Callable[[list[Floats]], Any] = list
+    form: Callable[[list[Floats]], Any] = list  # makes of parameters what the likelihood takes
 
     @property
     def has_slots(self) -> bool:
@@ -52,7 +43,6 @@ class Target(NamedTuple):
 
     @property
     def is_compiled(self) -> bool:
-        """Whether nothing needs Python."""
         return self.has_slots and self.compiled_prior is not None
 
     @property
@@ -81,21 +71,7 @@ class Contest(NamedTuple):
 
 
 class Workspace:
-    """Slots for the arms of a question, their prior, and who answers.
-
-    Parameters
-    ----------
-    asked : Asked
-        The question.
-    target : Target
-        What decides.
-    arms : int
-        How many slots.
-    examples : sequence of ndarray
-        A parameter of each model.
-    hooks : Hooks
-        For what is Python.
-    """
+    """Slots for the arms of a question, their prior, and who answers; `examples` has one of each model."""
 
     def __init__(
         self, asked: Asked, target: Target, arms: int, examples: Sequence[Floats], hooks: Hooks
@@ -153,7 +129,6 @@ class Workspace:
 
 @numba.njit
 def flat(theta):  # type: ignore[no-untyped-def]
-    """Give the log of a flat prior."""
     return 0.0
 
 

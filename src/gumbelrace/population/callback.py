@@ -71,11 +71,9 @@ class Hooks:
         self._error: BaseException | None = None
 
     def of_slot(self, function: Callable[[int], None]) -> int:
-        """Give the address of a function that takes the number of a slot."""
         return self._address(_SLOT(lambda context, slot: self._call(lambda: function(slot))))
 
     def entry(self, function: Callable[[], None]) -> int:
-        """Give the address of a function that takes nothing."""
         return self._address(_ENTRY(lambda words: self._call(function)))
 
     @contextmanager

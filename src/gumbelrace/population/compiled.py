@@ -98,7 +98,6 @@ class Compiled(SharedPopulation):
 
     @property
     def reward_range(self) -> Range | None:
-        """Range as given."""
         return self._range
 
     @property

@@ -59,7 +59,6 @@ class Always:
 
     @functools.cached_property
     def raced(self) -> Indices:
-        """The other rows."""
         return np.delete(np.arange(self.size), self.rows)
 
     @functools.cached_property
@@ -138,7 +137,6 @@ def _nothing(n, arm):  # type: ignore[no-untyped-def]
 
 
 def nothing_known(arms: int, reward_range: tuple[Floats, Floats] | None) -> ControlVariate:
-    """Give a control variate that is zero."""
     return ControlVariate(_nothing, (), np.zeros(arms), reward_range)
 
 
@@ -159,7 +157,6 @@ def checked_impossible(
 
 
 def check_fit(control: ControlVariate, size: int, arms: int) -> None:
-    """Check that a control variate is one of a population with that many rows and arms."""
     if not isinstance(control, ControlVariate):
         raise InvalidArgument(
             f"control is a {type(control).__name__}; give a ControlVariate, such as taylor.at(points)"

@@ -56,7 +56,6 @@ class Likelihood:
 
     @property
     def size(self) -> int:
-        """Number of factors, N."""
         return self.rows.size
 
     def minus(self, control: Family) -> "Likelihood":

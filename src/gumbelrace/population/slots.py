@@ -26,32 +26,17 @@ PRIOR, KNOWN, READ, LOST, MOST, COST = range(6)
 class Slots(NamedTuple):
     """Parameters of some arms, and the population of rewards at them.
 
-    Attributes
-    ----------
-    rooms : ndarray of shape (rooms, arms, width)
-        What is kept of each arm; the first is its parameter, in the first entries of its row.
-    numbers : ndarray of shape (arms, 6)
-        What is known of each arm: entries PRIOR, KNOWN, ...
-    models : ndarray of shape (arms,)
-        Number of the model of each arm.
-    dimensions : ndarray
-        Number of parameters of each model.
-    population : SharedPopulation, or None
-        Rewards at the parameters that lie there when they are read; none where Python decides.
-    known : compiled function of type SLOT
-        Puts what is known of one arm, but for its log prior, into its numbers; returns the rewards read for
-        it. Called only where the prior is positive.
-    packed : Packed
-        What it needs.
+    `known`, called where the prior is positive, puts what else is known of one arm into its numbers, and
+    returns the rewards read for it.
     """
 
-    rooms: Floats
-    numbers: Floats
-    models: NDArray[np.int64]
-    dimensions: NDArray[np.int64]
-    population: SharedPopulation | None
-    known: Any
-    packed: Packed
+    rooms: Floats  # [room, arm]: what is kept of each arm; in the first room its parameter
+    numbers: Floats  # of each arm: PRIOR, KNOWN, ...
+    models: NDArray[np.int64]  # number of the model of each arm
+    dimensions: NDArray[np.int64]  # number of parameters of each model
+    population: SharedPopulation | None  # none where Python decides
+    known: Any  # compiled function of type SLOT
+    packed: Packed  # what it needs
 
     @property
     def parameters(self) -> Floats:
@@ -60,7 +45,6 @@ class Slots(NamedTuple):
         return parameters
 
     def parameter(self, slot: int) -> Floats:
-        """Give a copy of the parameter of an arm."""
         return self.parameters[slot, : self.dimensions[self.models[slot]]].copy()
 
 

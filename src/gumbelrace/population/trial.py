@@ -53,7 +53,6 @@ class Call(NamedTuple):
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """All arguments."""
         return (*self.first.values(), *self.data)
 
     @property
@@ -85,7 +84,6 @@ def _likeness(item: Any) -> Any:
 
 
 def checked_dispatcher(function: Any, name: str) -> Any:
-    """Return a function if numba compiles it."""
     if not isinstance(function, Dispatcher):
         raise InvalidArgument(f"{name} is not compiled; decorate it with @numba.njit")
     return function

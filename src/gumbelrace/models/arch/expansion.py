@@ -46,31 +46,15 @@ BLOCK = 2048
 
 
 class Known(NamedTuple):
-    """What compiled code needs to sum the control variate, and the rows that are always read.
-
-    Attributes
-    ----------
-    always : ndarray
-        Rows that are always read.
-    raced : int
-        Number of the others.
-    cubic : bool
-        Whether there are terms of the third degree.
-    centres : ndarray of shape (K, width)
-        Centres, as points.
-    forms, starts : ndarray
-        Sums over the rows that are not always read: those of model k start at forms[starts[k]].
-    model_of : ndarray of shape (lags + 1,)
-        Number of the model of each order, -1 if there is none.
-    """
+    """What compiled code needs to sum the control variate, and the rows that are always read."""
 
     always: Indices
-    raced: int
-    cubic: bool
-    centres: Floats
-    forms: Floats
+    raced: int  # number of the other rows
+    cubic: bool  # whether there are terms of the third degree
+    centres: Floats  # of each model, as points
+    forms: Floats  # sums over the raced rows: those of model k start at forms[starts[k]]
     starts: Indices
-    model_of: Indices
+    model_of: Indices  # number of the model of each order, -1 if there is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,14 +125,12 @@ class Expansion:
 
 @row
 def residual(n, point, squares, where, base, terms, centres, model_of):  # type: ignore[no-untyped-def]
-    """Give the log factor of row n less its control variate."""
     k, s, nu = model_of[int(point[ORDER])], variance(n, point, squares, where), point[NU]
     return shape(s, nu, squares[where[n]]) - polynomial(terms[n, k], s - base[n, k], nu - centres[k, NU])
 
 
 @row
 def expanded(n, point, squares, where, base, terms, centres, model_of):  # type: ignore[no-untyped-def]
-    """Give the control variate of row n."""
     k, s = model_of[int(point[ORDER])], variance(n, point, squares, where)
     return point[CONSTANT] + polynomial(terms[n, k], s - base[n, k], point[NU] - centres[k, NU])
 

@@ -33,7 +33,6 @@ ONE, FIRST = np.uint64(1), np.uint64(ALPHA + 1)
 
 @row
 def softplus(t):  # type: ignore[no-untyped-def]
-    """Give log(1 + exp(t))."""
     return max(t, 0.0) + math.log1p(math.exp(-abs(t)))
 
 
@@ -100,7 +99,6 @@ def log_factor(n, point, squares, where):  # type: ignore[no-untyped-def]
 
 @kernel
 def log_likelihood(points: Floats, squares: Floats, where: Indices) -> Floats:
-    """Sum the log factors of all rows, for each point."""
     totals = np.zeros(len(points))
     for a in range(len(points)):
         for n in range(len(where)):
@@ -110,7 +108,6 @@ def log_likelihood(points: Floats, squares: Floats, where: Indices) -> Floats:
 
 @kernel
 def slope_sums(rows: Indices, point: Floats, squares: Floats, where: Indices) -> Floats:
-    """Sum the derivatives of g in α_0, ..., α_q and ν over rows."""
     order = int(point[ORDER])
     sums = np.zeros(order + 2)
     for n in rows:
@@ -135,7 +132,6 @@ def row_curvatures(point: Floats, squares: Floats, where: Indices) -> Floats:
 
 @kernel
 def row_shapes(s: Floats, nu: float, y: Floats) -> Floats:
-    """Give g of rows with variances s and squares y."""
     found = np.empty(len(s))
     for n in range(len(s)):
         found[n] = shape(s[n], nu, y[n])
