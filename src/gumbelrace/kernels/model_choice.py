@@ -243,6 +243,7 @@ class CarlinChib(Kernel[ModelChoice]):
 
     @property
     def is_compiled(self) -> bool:
+        """Whether a step needs no Python."""
         target = self._target
         return self._normal_laws and target.is_compiled and moves_alike(self.models, target)
 

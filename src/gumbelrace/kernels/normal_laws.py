@@ -21,6 +21,7 @@ class Pseudoprior(Protocol):
 
     def sample(self, rng: np.random.Generator) -> Floats:
         """Draw a parameter."""
+        """Draw a parameter."""
 
     def log_density(self, x: Floats) -> float:
         """Give the logarithm of the normalised density at x."""

@@ -59,6 +59,7 @@ class Always:
 
     @functools.cached_property
     def raced(self) -> Indices:
+        """The rows that are not always read."""
         return np.delete(np.arange(self.size), self.rows)
 
     @functools.cached_property

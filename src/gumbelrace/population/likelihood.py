@@ -56,6 +56,7 @@ class Likelihood:
 
     @property
     def size(self) -> int:
+        """Number of rows, N."""
         return self.rows.size
 
     def minus(self, control: Family) -> "Likelihood":
