@@ -21,7 +21,6 @@ class Pseudoprior(Protocol):
 
     def sample(self, rng: np.random.Generator) -> Floats:
         """Draw a parameter."""
-        """Draw a parameter."""
 
     def log_density(self, x: Floats) -> float:
         """Give the logarithm of the normalised density at x."""
@@ -72,6 +71,7 @@ class NormalPseudoprior:
         return float(np.log(np.diag(self._root)).sum() + 0.5 * len(self.mean) * np.log(2.0 * np.pi))
 
     def sample(self, rng: np.random.Generator) -> Floats:
+        """Draw a parameter."""
         return self.at(rng.standard_normal(len(self.mean)))
 
     def at(self, z: Floats) -> Floats:
