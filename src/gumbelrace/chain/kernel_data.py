@@ -172,7 +172,7 @@ def _joined(name: str, part: str) -> str:
 
 def _named_parts(value: Any) -> Iterator[tuple[str, Any]]:
     if _lists_its_data(value):
-        yield from value.owned.items()
+        yield from value.identity.items()
     elif isinstance(value, Mapping):
         keys = list(value)
         yield from ((f"[{keys[i]!r}]", value[keys[i]]) for i in sampled(keys, MANY))
