@@ -24,7 +24,7 @@ from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.control import Always, ControlVariate, table_of
 from gumbelrace.population.heavy import check_pilot, check_residuals, heavy_rows
 from gumbelrace.population.likelihood import Likelihood
-from gumbelrace.population.slots import KNOWN, MOST, SLOT, Slots, add_to
+from gumbelrace.population.slots import KNOWN, MOST, SLOT, Slots, always_reader
 from gumbelrace.population.trial import Call, checked_dispatcher, try_out
 
 Floats = NDArray[np.float64]
@@ -236,6 +236,8 @@ def _known_at(steps: Floats, form: Form) -> Floats:
 
 @functools.lru_cache(maxsize=64)
 def _known(log_factor: Any, data_type: Any) -> Any:
+    read = always_reader(log_factor)
+
     @numba.cfunc(SLOT)
     def known(context, slot):  # type: ignore[no-untyped-def]
         everything = unpack(context, data_type)
@@ -243,8 +245,7 @@ def _known(log_factor: Any, data_type: Any) -> Any:
         point, step, numbers = rooms[0, slot], rooms[1, slot], of_all[slot]
         for i in range(len(centre)):
             step[i] = point[i] - centre[i]
-        for n in always:
-            add_to(numbers, log_factor(n, point, *everything[8:]))
+        read(numbers, point, always, everything[8:])
         # The value at the centre is left out, which all arms share.
         numbers[KNOWN], numbers[MOST] = known_sum(step, Form(gradient, hessian, metric, of_form))
         return len(always)

@@ -12,6 +12,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from gumbelrace.core.jit import as_written, users
 from gumbelrace.core.packed import Packed, pack, unpack
 from gumbelrace.population.base import Floats, SharedPopulation
 
@@ -71,12 +72,23 @@ def _nothing_known(data_type: Any) -> Any:
     return known
 
 
-@numba.njit
-def add_to(numbers, term):  # type: ignore[no-untyped-def]
-    """Add a reward that is always read; what rounding takes is kept, as arms may share most of the sum."""
-    before = numbers[READ]
-    after = before + term
-    if abs(after) < np.inf:
-        of_term = after - before
-        numbers[LOST] += (before - (after - of_term)) + (term - of_term)
-    numbers[READ] = after
+@functools.lru_cache(maxsize=64)
+def always_reader(log_factor: Any) -> Any:
+    """Compile ``read(numbers, point, rows, data)``, which adds up the log factors of rows always read.
+
+    What rounding takes is kept, as arms may share most of a sum. A `part` counts no references.
+    """
+    given = users(log_factor)
+
+    @as_written
+    def read(numbers, point, rows, data):  # type: ignore[no-untyped-def]
+        total, lost = 0.0, 0.0
+        for n in rows:
+            before, term = total, given(n, point, *data)
+            total = before + term
+            of_term = total - before
+            lost += (before - (total - of_term)) + (term - of_term)
+        numbers[READ] = total
+        numbers[LOST] = lost if abs(total) < np.inf else 0.0
+
+    return read

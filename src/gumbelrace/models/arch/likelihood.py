@@ -14,7 +14,7 @@ from gumbelrace.models.arch.model import TAU
 from gumbelrace.models.arch.rows import ALPHA, Floats, Indices, log_factor, place, points_of
 from gumbelrace.population.compiled import Compiled
 from gumbelrace.population.likelihood import Family, Likelihood, likelihood
-from gumbelrace.population.slots import KNOWN, SLOT, Slots, add_to, new_slots
+from gumbelrace.population.slots import KNOWN, SLOT, Slots, always_reader, new_slots
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +78,8 @@ class ArchLikelihood:
 
 @functools.lru_cache(maxsize=16)
 def _known(data_type: Any) -> Any:
+    read = always_reader(log_factor)
+
     @numba.cfunc(SLOT)
     def known(context, slot):  # type: ignore[no-untyped-def]
         everything = unpack(context, data_type)
@@ -85,8 +87,7 @@ def _known(data_type: Any) -> Any:
         always, raced, cubic, centres, forms, starts, model_of, squares, where = everything[5:]
         point, numbers = rooms[1, slot], of_all[slot]
         place(rooms[0, slot, : dimensions[models[slot]]], tau, point)
-        for n in always:
-            add_to(numbers, log_factor(n, point, squares, where))
+        read(numbers, point, always, (squares, where))
         sums = Known(always, raced, cubic, centres, forms, starts, model_of)
         numbers[KNOWN] = known_sum(point, sums)
         return len(always)
