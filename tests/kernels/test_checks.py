@@ -143,7 +143,7 @@ def test_log_prior_that_reads_beyond_the_point_is_refused(given):
 def test_log_prior_of_models_that_reads_beyond_their_parameters_is_refused():
     kernel = gr.CarlinChib([candidate(log_prior=OF_TWO_NUMBERS)], likelihood)
     with pytest.raises(ShapeMismatch, match="log_prior reads beyond x"):
-        kernel.step(seeded(), kernel.start(seeded()))
+        kernel.step(seeded(), kernel.start(rng=seeded()))
 
 
 def test_potential_that_reads_beyond_its_array_is_refused():

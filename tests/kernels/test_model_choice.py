@@ -268,7 +268,7 @@ def stop(*_):
 @pytest.mark.parametrize("part", ["sample", "log_density", "log_prior", "likelihood", "kernel"])
 def test_exceptions_of_python_arrive_unchanged(part):
     kernel, rng = written(Problem().kernel()), np.random.default_rng(12)
-    start = kernel.start(rng)
+    start = kernel.start(rng=rng)
     if part == "likelihood":
         kernel = replace(kernel, likelihood=stop)
     elif part == "kernel":

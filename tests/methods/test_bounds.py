@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 import gumbelrace as gr
 from gumbelrace.core.jit import OPTIONS
-from gumbelrace.methods import lil
+from gumbelrace.methods import lilucb as lil
 
 PRINTED = gr.methods.Normal(student=False)
 CASES = [(50, 1000), (50, 100_000), (2, 300), (3, 17), (50, 51)]

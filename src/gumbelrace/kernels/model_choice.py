@@ -211,9 +211,9 @@ class CarlinChib(Kernel[ModelChoice]):
 
     def start(self, model: int = 0, *, rng: Rng = None) -> ModelChoice:
         """Give a state with parameters drawn from the pseudopriors and equal weights."""
-        rng = as_generator(rng)
+        rng, number = as_generator(rng), self._checked_model(model)
         parameters = tuple(candidate.pseudoprior.sample(rng) for candidate in self.models)
-        return ModelChoice(model, parameters, np.zeros(len(self.models)))
+        return ModelChoice(number, parameters, np.zeros(len(self.models)))
 
     def as_state(self, state: ModelChoice) -> ModelChoice:
         """Give parameters and weights in double precision."""
@@ -311,5 +311,10 @@ class CarlinChib(Kernel[ModelChoice]):
             raise ShapeMismatch(
                 f"the state must have a parameter and a log weight for each of {count} models"
             )
-        if not 0 <= state.model < count:
-            raise InvalidArgument(f"the current model is {state.model}; it must be from 0 to {count - 1}")
+        self._checked_model(state.model)
+
+    def _checked_model(self, model: Any) -> int:
+        if not isinstance(model, int | np.integer) or not 0 <= model < len(self.models):
+            last = len(self.models) - 1
+            raise InvalidArgument(f"the current model is {model!r}; it must be a number from 0 to {last}")
+        return int(model)
