@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gumbelrace.core.random import Rng, as_generator
+from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.base import Asked, Method, Promise, weakest
 from gumbelrace.methods.checking import checking
 from gumbelrace.methods.default import single_method
@@ -112,6 +113,11 @@ class Audited(Method):
     """
 
     def __init__(self, method: Method, rows: np.random.Generator | None = None) -> None:
+        if not method.finds_winners:
+            raise InvalidArgument(
+                f"{type(method).__name__} finds no winner: its decisions are right in law, and cannot be "
+                "checked one by one; compare the chain with one by Exact()"
+            )
         self.method, self._rows = method, rows
         self.errors = self.impossible = self.decisions = 0
         self._promised: list[Promise] = []

@@ -1,5 +1,7 @@
 """What holds for all kernels: chains run in threads, states keep their form, decisions can be audited."""
 
+import copy
+import pickle
 from itertools import islice
 
 import numba
@@ -71,6 +73,17 @@ def test_what_a_checkpoint_compares_does_not_change_while_a_chain_runs(case):
     before = fingerprints(case[0])
     run(case, 1)
     assert fingerprints(case[0]) == before
+
+
+@pytest.mark.parametrize("name", ["GraphGibbs", "ClusterGibbs"])
+def test_kernels_with_workspaces_of_their_own_can_be_copied_and_pickled(name):
+    kernel = WITHOUT_A_PLACE[name]
+    before = next(kernel.chain(rng=1))[0].labels
+    copies = [copy.deepcopy(kernel)]
+    if name == "GraphGibbs":  # the factor of the other is a function of this module's
+        copies.append(pickle.loads(pickle.dumps(kernel)))
+    for other in copies:
+        np.testing.assert_array_equal(next(other.chain(rng=1))[0].labels, before)
 
 
 def test_tuning_fields_are_fields(case):

@@ -376,3 +376,12 @@ def test_a_wrong_residual_is_refused(problem):
 @numba.njit
 def half_of_it(n, centre, direction, x, y):
     return 0.5 * logistic.residual(n, centre, direction, x, y)
+
+
+@pytest.mark.parametrize("ratio", [None, np.nan, np.inf, np.zeros(1)])
+def test_a_log_ratio_that_is_no_number_is_refused(problem, ratio):
+    walk = Walk(problem[3])
+    walk.log_ratio = lambda x, proposed: ratio
+    kernel = gr.Metropolis(target(problem, 2), walk, method=gr.Race())
+    with pytest.raises(gr.errors.InvalidArgument, match="log_ratio gave"):
+        kernel.steps(np.random.default_rng(0), gr.kernels.Position(problem[2]), 5)

@@ -88,3 +88,28 @@ def test_it_finds_no_winner(ask):
 def test_bad_arguments(arguments):
     with pytest.raises(InvalidArgument):
         Penalty(**arguments)
+
+
+def test_its_decisions_are_not_checked_one_by_one():
+    """They are right in law, and often not those of an exact decision with the same noise."""
+    kernel = gr.Metropolis(
+        gr.likelihood(log_factor, (np.zeros(500),), 500), gr.kernels.RandomWalk(0.1), method=Penalty()
+    )
+    trace = gr.run(kernel, kernel.start([0.0]), steps=200, rng=1, progress=False)
+    assert trace.checked is None
+    with pytest.raises(InvalidArgument, match="right in law"):
+        trace.audit(rng=0)
+
+
+def test_kernels_that_need_a_winner_or_a_draw_refuse_it_at_once():
+    likelihood = gr.likelihood(log_factor, (np.zeros(5),), 5)
+    with pytest.raises(InvalidArgument, match="this needs the best arm"):
+        gr.Slice(likelihood, 0.1, method=Penalty())
+    with pytest.raises(InvalidArgument, match="this needs a draw"):
+        gr.Gibbs(lambda labels, variable: (np.zeros((5, 2)), None), 2, method=Penalty())
+
+
+def test_independent_arms_are_refused():
+    arms = gr.independent(lambda index, arm: np.zeros(len(index)), [5, 5])
+    with pytest.raises(InvalidArgument, match="share"):
+        Penalty().answer(Asked(Question.ACCEPT), arms, np.zeros(2), np.random.default_rng(0))

@@ -4,12 +4,15 @@ import numba
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import expit
 
 import gumbelrace as gr
 from gumbelrace.auditing import Audited
 from gumbelrace.core.random import bits_of
 from gumbelrace.methods.base import Asked
+from gumbelrace.methods.loop import answer_each
 from gumbelrace.methods.questions import Question, put_noise
+from gumbelrace.methods.state import new_results
 
 # A false alarm once in 10,000 seeds.
 ALARM = 1e-4
@@ -37,6 +40,25 @@ def test_moves_are_accepted_with_the_probability_of_metropolis_and_hastings(gap)
     arms = answers(Asked(Question.ACCEPT), np.tile([0.0, gap], (20_000, 1)))
     chance = min(1.0, np.exp(gap))
     assert arms.all() if chance == 1.0 else stats.binomtest(int(arms.sum()), 20_000, chance).pvalue > ALARM
+
+
+@pytest.mark.parametrize("method", [gr.Exact(), gr.Betting(), gr.Race(first=8), gr.LilUCB()], ids=str)
+def test_plans_that_compiled_code_follows_have_noise_of_their_own(method):
+    """The same laws where a plan answers; a method that is asked for winners instead accepts none."""
+    population = gr.table(np.zeros((50, 2)))
+    for asked, chance in ((Asked(Question.ACCEPT), np.exp(-0.7)), (Asked(Question.DRAW), expit(-0.7))):
+        found = new_results(4000)
+        with method.plan(asked, population, np.random.default_rng(2)) as plan:
+            answer_each(plan, np.tile([0.0, -0.7], (4000, 1)), found)
+        assert stats.binomtest(int(found.arms.sum()), 4000, chance).pvalue > ALARM
+
+
+@pytest.mark.parametrize("method", [gr.LilUCB(), gr.Betting(), gr.Race(gr.methods.Serfling())], ids=str)
+def test_a_range_that_is_not_known_is_missed_on_the_compiled_path_too(method):
+    likelihood = gr.likelihood(log_factor, (np.zeros(100),), 100)
+    kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.1), method=method)
+    with pytest.raises(gr.errors.UnknownRange, match="needs to know how large"):
+        kernel.step(np.random.default_rng(0), kernel.start([0.0]))
 
 
 def test_at_temperature_zero_the_best_is_drawn_without_noise():

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.default import chosen_method
+from gumbelrace.methods.questions import Question
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.pairs import Pairs
 from gumbelrace.population.trial import Call, check_result, try_out
@@ -15,9 +16,11 @@ from gumbelrace.population.trial import Call, check_result, try_out
 PRIOR = "log_prior(x)"
 
 
-def set_method(kernel: Any, delta: float | None) -> None:
-    """Give a frozen kernel the method that it was asked for, by `delta` or `method`."""
-    object.__setattr__(kernel, "method", chosen_method(delta, kernel.method))
+def set_method(kernel: Any, delta: float | None, question: Question) -> None:
+    """Give a frozen kernel the method that it was asked for, by `delta` or `method`, if that can answer."""
+    method = chosen_method(delta, kernel.method)
+    method.check_question(question)
+    object.__setattr__(kernel, "method", method)
 
 
 def check_target(likelihood: Any, log_prior: Any) -> None:

@@ -14,6 +14,7 @@ from gumbelrace.kernels.checks import check_function, check_room, check_state, c
 from gumbelrace.kernels.schedules import Annealing, Constant, Scan, Systematic, checked_temperature
 from gumbelrace.kernels.target import Decisions
 from gumbelrace.methods.base import Method
+from gumbelrace.methods.questions import Question
 from gumbelrace.population.base import Population, checked_count
 from gumbelrace.population.table import as_population
 from gumbelrace.sampling import checked_prior
@@ -87,7 +88,7 @@ class Gibbs(Kernel[Labels]):
     method: Method = None  # type: ignore[assignment]
 
     def __post_init__(self, delta: float | None) -> None:
-        set_method(self, delta)
+        set_method(self, delta, Question.DRAW)
         checked_count(self.variables, "variables")
         check_function(self.conditional, "conditional", "conditional(labels, variable)")
         check_sweeps(self.scan, self.annealing)

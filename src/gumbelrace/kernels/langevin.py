@@ -28,6 +28,7 @@ from gumbelrace.kernels.target import Likelihood, LogPrior, checked_point, posit
 from gumbelrace.kernels.walk import Walk
 from gumbelrace.kernels.workspace import Target
 from gumbelrace.methods.base import Method
+from gumbelrace.methods.questions import Question
 from gumbelrace.population.base import Floats, checked_count
 
 Rows = NDArray[np.int64]
@@ -122,7 +123,7 @@ class Langevin(Kernel[LangevinState]):
     method: Method = None  # type: ignore[assignment]
 
     def __post_init__(self, delta: float | None) -> None:
-        set_method(self, delta)
+        set_method(self, delta, Question.ACCEPT)
         object.__setattr__(self, "scale", checked_scale(self.scale))
         check_target(self.likelihood, self.log_prior)
         check_function(self.gradient, "gradient", "gradient(index, x)")

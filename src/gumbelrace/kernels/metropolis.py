@@ -24,6 +24,7 @@ from gumbelrace.kernels.target import Likelihood, LogPrior, Position, checked_po
 from gumbelrace.kernels.walk import Walk
 from gumbelrace.kernels.workspace import Target
 from gumbelrace.methods.base import Method
+from gumbelrace.methods.questions import Question
 from gumbelrace.population.base import Floats
 
 
@@ -211,7 +212,7 @@ class Metropolis(Kernel[Position]):
     method: Method = None  # type: ignore[assignment]
 
     def __post_init__(self, delta: float | None) -> None:
-        set_method(self, delta)
+        set_method(self, delta, Question.ACCEPT)
         check_target(self.likelihood, self.log_prior)
         check_part(self.proposal, "proposal", "propose", "gumbelrace.kernels.RandomWalk(scale)")
 

@@ -37,6 +37,7 @@ from gumbelrace.kernels.target import LogPrior, Position, checked_point
 from gumbelrace.kernels.workspace import Target
 from gumbelrace.methods.base import Method, weakest
 from gumbelrace.methods.exact import Exact
+from gumbelrace.methods.questions import Question
 from gumbelrace.population.base import Floats, Population, checked_count
 
 Parameters = tuple[Floats, ...]
@@ -195,7 +196,7 @@ class CarlinChib(Kernel[ModelChoice]):
     method: Method = None  # type: ignore[assignment]
 
     def __post_init__(self, delta: float | None) -> None:
-        set_method(self, delta)
+        set_method(self, delta, Question.DRAW)
         object.__setattr__(self, "models", checked_models(self.models))
         checked_count(len(self.models), "the number of models")
         check_target(self.likelihood, None)

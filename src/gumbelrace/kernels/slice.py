@@ -25,6 +25,7 @@ from gumbelrace.kernels.target import (
     prior_of_current,
 )
 from gumbelrace.methods.base import Method
+from gumbelrace.methods.questions import Question
 from gumbelrace.population.base import Floats, checked_count
 
 # By then a bracket has shrunk to nothing but rounding: the point stays where it is.
@@ -120,7 +121,7 @@ class Slice(Kernel[Position]):
     method: Method = None  # type: ignore[assignment]
 
     def __post_init__(self, delta: float | None) -> None:
-        set_method(self, delta)
+        set_method(self, delta, Question.WINNER)
         object.__setattr__(self, "width", checked_scale(self.width))
         checked_count(self.max_steps_out, "max_steps_out", least=0)
         check_target(self.likelihood, self.log_prior)

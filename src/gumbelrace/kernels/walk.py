@@ -5,6 +5,7 @@ date, has a method decide between the two, and copies the winner. What proposes,
 decides may be Python: compiled code calls it by its address, like everything else.
 """
 
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,7 +93,10 @@ class Walk:
 
     def _put_ratio(self, slot: int) -> None:
         pair = self._slots.parameter(CURRENT), self._slots.parameter(slot)
-        self._numbers[RATIO] = self._proposal.log_ratio(*pair)
+        ratio = self._proposal.log_ratio(*pair)
+        if not isinstance(ratio, Real) or not float(ratio) < np.inf:
+            raise InvalidArgument(f"log_ratio gave {ratio!r}; it must give a number, or -inf")
+        self._numbers[RATIO] = ratio
 
 
 @kernel

@@ -160,6 +160,19 @@ class Method(ABC):
                 f"{NEEDED[question]}; use Betting(), Race() or Exact()"
             )
 
+    def check_range(self, population: Population) -> None:
+        """Refuse a population of which too little is known."""
+        if self.needs_range and not population.knows_range:
+            raise UnknownRange(
+                f"{type(self).__name__} needs to know how large rewards can be; "
+                "give reward_range=(low, high), or use Race(), which does not need it"
+            )
+
+    @property
+    def finds_winners(self) -> bool:
+        """Whether its answers can be compared with exact ones: others are right in law only."""
+        return Question.WINNER in self.answers
+
     def best(
         self, population: Population | ArrayLike, offset: ArrayLike | None = None, rng: Rng = None
     ) -> Outcome:
@@ -226,11 +239,7 @@ class Method(ABC):
         self.check_question(asked.question)
         rng = check_generator(rng)
         offsets = checked_offsets(offsets, population.arms)
-        if self.needs_range and not population.knows_range:
-            raise UnknownRange(
-                f"{type(self).__name__} needs to know how large rewards can be; "
-                "give reward_range=(low, high), or use Race(), which does not need it"
-            )
+        self.check_range(population)
         population.draw_order(rng)
         results = new_results(len(offsets))
         known = population.known
@@ -266,6 +275,7 @@ class Method(ABC):
         The noise comes from `rng`; `rows` chooses the rows, if it is given.
         """
         self.check_question(asked.question)
+        self.check_range(population)
         return self._planned(asked, population, rng, rng if rows is None else rows)
 
     @contextmanager

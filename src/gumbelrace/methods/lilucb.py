@@ -25,6 +25,7 @@ from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise, checked_delta
 from gumbelrace.methods.independent import IndependentWorkspace, rewind_rows, take_rows
+from gumbelrace.methods.questions import add_noise
 from gumbelrace.methods.rules import implements
 from gumbelrace.methods.state import (
     ARMS,
@@ -32,6 +33,7 @@ from gumbelrace.methods.state import (
     EXHAUSTED,
     LEADER,
     LOOKS,
+    QUESTION,
     TIED,
     RaceState,
     is_possible,
@@ -126,6 +128,7 @@ class Pulls(NamedTuple):
 @implements(rules.run, Pulling)
 def _run(rule: Pulling, workspace: IndependentWorkspace) -> None:
     state, pulls, sizes = workspace.state, workspace.work, workspace.sizes
+    add_noise(state.tally[QUESTION], state.temperature[0], state.offset, workspace.noise)
     reset(state, workspace.source)
     arms, total, pulled = enter(pulls, state, workspace.source), 0, 0
     while arms > 1:

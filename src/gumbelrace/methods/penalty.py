@@ -26,7 +26,7 @@ from gumbelrace.methods.reading import HELD, open_look
 from gumbelrace.methods.rules import implements
 from gumbelrace.methods.shared import SharedWorkspace, read_more
 from gumbelrace.methods.state import ALIVE, EXHAUSTED, LEADER, LOOKS, TAKEN, admit, reset
-from gumbelrace.population.base import Population, checked_count
+from gumbelrace.population.base import Population, SharedPopulation, checked_count
 
 # Rows are read a little beyond what the variance so far asks for.
 MARGIN = 1.1
@@ -143,6 +143,8 @@ class Penalty(Method):
 
     def rule(self, population: Population) -> Reading:
         """Give the rule by which rows are read."""
+        if not isinstance(population, SharedPopulation):
+            raise InvalidArgument("Penalty reads rows that both arms share; independent arms have none")
         return Reading(self.first, float(self.most_variance))
 
     answer_each = Method._answer_each

@@ -2,7 +2,8 @@
 
 Each method has a rule of its own, a named tuple; numba picks the functions of its class when it compiles:
 
-- ``run(rule, workspace)``: answer a question; a rule of a race leaves that to `loop.race`, which needs
+- ``run(rule, workspace)``: answer a question; who finds winners adds the noise first (`add_noise`). A rule
+  of a race leaves all that to `loop.race`, which needs
 
 - ``begin(rule, workspace)``: start a race, flagging arms that need no reading;
 - ``next_look(rule, workspace, arm)``: how many rows to read now (of an independent arm, or at most

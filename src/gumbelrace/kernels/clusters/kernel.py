@@ -188,6 +188,13 @@ class ClusterGibbs(Kernel[Labels]):
         workers: Pool[Worker] = self._local.workers
         return workers
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave to pickle and copies what users gave: workers are made anew."""
+        return {name: value for name, value in vars(self).items() if name not in ("_local", "_computed")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _local=threading.local(), _computed=[])
+
     def _new_worker(self) -> Worker:
         keep = checked_keep(self.keep, self.method, self.pairs.size)
         worker = Worker(self.pairs, self.method, keep)

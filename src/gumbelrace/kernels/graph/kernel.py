@@ -7,6 +7,7 @@ Gumbel noise, over the factors of its neighbours. Which of them are read, see `l
 """
 
 import copy
+import functools
 from collections.abc import Callable
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any, ClassVar, Protocol, Self
@@ -26,10 +27,10 @@ from gumbelrace.kernels.graph.sweep import Task, sweep
 from gumbelrace.kernels.graph.workspace import (
     Lent,
     checked_function,
+    lent,
     raise_fault,
     rules_for,
     try_labels,
-    workspaces,
 )
 from gumbelrace.kernels.schedules import Annealing, Constant, Scan, Systematic, checked_temperature
 from gumbelrace.kernels.tally import VISITED, WRONG, info_of
@@ -124,7 +125,7 @@ class GraphGibbs(Kernel[Labels]):
         put = object.__setattr__  # the dataclass is frozen for others
         put(self, "_layout", layout)
         put(self, "_unary", _checked_unary(self.unary, len(layout.heads), arms))
-        put(self, "_workspaces", Pool(workspaces(layout, function, arms)))
+        put(self, "_workspaces", Pool(functools.partial(lent, layout, function, arms)))
         self._use(chosen_method(delta, self.method))
 
     def _use(self, method: Method) -> None:
@@ -173,8 +174,8 @@ class GraphGibbs(Kernel[Labels]):
         order = self.scan.order(check_generator(rng), len(before))
         rules, layout = self._rules
         noise, of_row = bits_of(rng), bits_of(rng if of_rows is None else of_rows)
-        with self._workspaces.lend() as lent, rng.bit_generator.lock:
-            workspace, source, stream, _ = lent
+        with self._workspaces.lend() as thread, rng.bit_generator.lock:
+            workspace, source, stream, _ = thread
             workspace.labels[:], workspace.tally[:], source.fault[:] = before, 0, 0
             longest = np.array([len(stream.seen)])
             plan, _kept_alive = prepared(new_workspace(rules, source, stream, (noise, of_row), longest))

@@ -1,7 +1,6 @@
 """What a sweep needs besides the graph: a reader, working memory, rules, and words for faults."""
 
 import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numba
@@ -79,22 +78,18 @@ class Lent(NamedTuple):
     kept_alive: Any
 
 
-def workspaces(layout: Layout, function: Any, arms: int) -> Callable[[], Lent]:
-    """Give what makes a workspace for one more thread."""
-
-    def make() -> Lent:
-        n, longest = len(layout.heads), int(np.diff(layout.starts).max())
-        labels, first = np.zeros(n, np.int32), np.zeros(1, np.int64)
-        others, scales = np.zeros(CHUNK, np.int32), np.zeros(CHUNK)
-        packed = pack((first, layout.neighbours, layout.weights, labels, others, scales))
-        reader = _reader(function, packed.type)
-        source = _source(reader.address, packed.words.ctypes.data, arms)
-        (offset, values, spare), names = np.empty((3, arms)), np.empty(arms, np.int64)
-        of_variable = offset, values, names, new_block(arms, CHUNK), spare
-        workspace = Workspace(labels, first, np.arange(CHUNK), new_tally(), *of_variable)
-        return Lent(workspace, source, _stream(longest), (reader, packed))
-
-    return make
+def lent(layout: Layout, function: Any, arms: int) -> Lent:
+    """Make what one more thread needs."""
+    n, longest = len(layout.heads), int(np.diff(layout.starts).max())
+    labels, first = np.zeros(n, np.int32), np.zeros(1, np.int64)
+    others, scales = np.zeros(CHUNK, np.int32), np.zeros(CHUNK)
+    packed = pack((first, layout.neighbours, layout.weights, labels, others, scales))
+    reader = _reader(function, packed.type)
+    source = _source(reader.address, packed.words.ctypes.data, arms)
+    (offset, values, spare), names = np.empty((3, arms)), np.empty(arms, np.int64)
+    of_variable = offset, values, names, new_block(arms, CHUNK), spare
+    workspace = Workspace(labels, first, np.arange(CHUNK), new_tally(), *of_variable)
+    return Lent(workspace, source, _stream(longest), (reader, packed))
 
 
 def _source(reader: int, context: int, arms: int) -> Source:
