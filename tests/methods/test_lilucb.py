@@ -6,7 +6,10 @@ from tests.common import seeded
 
 import gumbelrace as gr
 from gumbelrace import errors
+from gumbelrace.methods.base import Asked
 from gumbelrace.methods.lilucb import guaranteed, heuristic
+from gumbelrace.methods.loop import answer_each
+from gumbelrace.methods.state import AT_ONCE, new_results
 
 
 def pulls_of(method, rewards, offset, seed):
@@ -128,3 +131,31 @@ def test_promises():
     assert gr.LilUCB(0.1).promise.delta == gr.LilUCB.guaranteed(0.1).promise.delta == 0.1
     assert gr.LilUCB.guaranteed(0.1).promise.proved
     assert "heuristic" in gr.LilUCB(0.1).promise.assumption
+
+
+def arms_of(rewards):
+    sizes = [len(column) for column in rewards]
+    return gr.independent(lambda index, arm: rewards[arm][index], sizes, reward_range=(-3.0, 3.0))
+
+
+@pytest.mark.parametrize("sizes", [[0, 50], [1, 50], [3, 400]])
+@pytest.mark.parametrize("method", [gr.LilUCB(0.05), gr.LilUCB.guaranteed(0.05)], ids=str)
+def test_a_small_arm_that_is_read_to_its_end_proves_nothing_of_the_others(sizes, method):
+    """Oracle: exact sums; 60 near ties, none decided wrongly."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        rewards = [rng.uniform(-1.0, 1.0, size) for size in sizes]
+        rewards[1] -= rewards[1].mean() + (0.5 if seed % 2 else -0.5) / sizes[1]
+        right = int(np.argmax([column.sum() for column in rewards]))
+        assert gr.best(arms_of(rewards), method=method, rng=rng).arm == right
+
+
+def test_reading_everything_at_once_is_exact():
+    rewards = np.random.default_rng(0).normal(size=(300, 3))
+    method = gr.LilUCB(0.5)
+    with method.plan(Asked(), gr.table(rewards), np.random.default_rng(1)) as plan:
+        plan.state.tally[AT_ONCE] = 1
+        found = new_results(1)
+        answer_each(plan, np.zeros((1, 3)), found)
+    assert found.arms[0] == rewards.sum(axis=0).argmax()
+    assert found.evaluations[0] == 900

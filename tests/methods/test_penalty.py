@@ -113,3 +113,17 @@ def test_independent_arms_are_refused():
     arms = gr.independent(lambda index, arm: np.zeros(len(index)), [5, 5])
     with pytest.raises(InvalidArgument, match="share"):
         Penalty().answer(Asked(Question.ACCEPT), arms, np.zeros(2), np.random.default_rng(0))
+
+
+def test_where_any_row_may_be_impossible_everything_is_read():
+    y = np.arange(400.0)
+    likelihood = gr.likelihood(truncated, (y,), 400, reward_range=(-np.inf, 0.0))
+    kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.5), method=Penalty())
+    trace = gr.run(kernel, kernel.start([-1.0]), steps=200, rng=1, progress=False)
+    assert trace["position"].max() <= 0.0
+    assert trace.fraction == 1.0
+
+
+@numba.njit
+def truncated(n, theta, y):
+    return 0.0 if theta[0] <= y[n] else -np.inf

@@ -90,7 +90,7 @@ def _rows_at(likelihood: Likelihood, control: Family, points: Floats) -> Iterato
     """Give the log factors of all rows and their residuals, at one point after the other."""
     rows, arm = np.arange(likelihood.size), np.zeros(1, np.int64)
     for point in points:
-        population = likelihood(point[None])
+        population = likelihood.plain(point[None])
         approximation = control.at(point[None])
         try:
             plain = population.rewards_at(rows)[:, 0]

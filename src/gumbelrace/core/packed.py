@@ -4,7 +4,7 @@ A reader that is called by its address (see `jit`) finds its arrays and numbers 
 """
 
 import functools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple
 
 import numba
@@ -288,9 +288,19 @@ class Entries:
     def _of(self, value: Any, key: Hashable) -> tuple[Any, int]:
         if key not in self._known:
             kind = numba.typeof(value)
-            _TYPES[str(kind)] = kind
-            self._known[key] = self._compiled(str(kind), _is_ours(value)), MOST_WORDS * _leaves(value)
+            name = f"{kind} of {' '.join(_classes(value))}"
+            _TYPES[name] = kind
+            self._known[key] = self._compiled(name, _is_ours(value)), MOST_WORDS * _leaves(value)
         return self._known[key]
+
+
+def _classes(value: Any) -> Iterator[str]:
+    """Name the classes of a named tuple and of those within it; others than ours may share a name."""
+    if isinstance(value, tuple):
+        kind = type(value)
+        yield f"{kind.__module__}.{kind.__qualname__}" + ("" if _is_ours(value) else f" at {id(kind)}")
+        for item in value:
+            yield from _classes(item)
 
 
 def _is_ours(value: Any) -> bool:

@@ -29,18 +29,18 @@ from gumbelrace.methods.questions import add_noise
 from gumbelrace.methods.rules import implements
 from gumbelrace.methods.state import (
     ARMS,
+    AT_ONCE,
     EVALUATIONS,
     EXHAUSTED,
     LEADER,
     LOOKS,
     QUESTION,
     TIED,
-    RaceState,
     is_possible,
     is_tie,
     reset,
 )
-from gumbelrace.population.base import CODE, IMPOSSIBLE, Floats, Population, Source, read
+from gumbelrace.population.base import CODE, IMPOSSIBLE, Floats, Population, read
 
 # Rows of an arm are drawn so many at a time: the memory that one waits for is fetched for all.
 AHEAD = 16
@@ -102,15 +102,15 @@ class Pulling(NamedTuple):
     """Rule: read one reward at a time, of the arm with the highest upper bound."""
 
     lil: Lil
-    scale: float  # σ of the sums that are compared; 0: all rewards of an arm are the same
     most: int  # rewards of an arm
+    patient: bool = False
 
     def working_memory(self, arms: int) -> "Pulls":
         """Make room for what is known of the arms."""
         heap, taken = np.empty((2, arms), np.int64)
         highest, sums = np.empty((2, arms))
         ahead, radii = np.empty((arms, AHEAD), np.int64), np.zeros(min(self.most + 1, REMEMBERED))
-        return Pulls(heap, highest, sums, taken, ahead, radii, np.empty(AHEAD, np.int64))
+        return Pulls(heap, highest, sums, taken, ahead, radii, np.empty(AHEAD, np.int64), np.zeros(1))
 
 
 class Pulls(NamedTuple):
@@ -121,8 +121,14 @@ class Pulls(NamedTuple):
     sums: Floats
     taken: NDArray[np.int64]  # rewards read
     ahead: NDArray[np.int64]  # the next rows of each arm
-    radii: Floats  # after so many rewards; 0 where not computed yet
+    radii: Floats  # after so many rewards of scale 1; 0 where not computed yet
     rows: NDArray[np.int64]
+    scale: Floats  # σ of the sums that are compared; 0: all rewards of an arm are the same
+
+
+@implements(rules.next_look, Pulling)
+def _next_look(rule: Pulling, workspace: IndependentWorkspace, arm: int) -> int:
+    return 0  # asked for only where everything is read
 
 
 @implements(rules.run, Pulling)
@@ -130,11 +136,15 @@ def _run(rule: Pulling, workspace: IndependentWorkspace) -> None:
     state, pulls, sizes = workspace.state, workspace.work, workspace.sizes
     add_noise(state.tally[QUESTION], state.temperature[0], state.offset, workspace.noise)
     reset(state, workspace.source)
-    arms, total, pulled = enter(pulls, state, workspace.source), 0, 0
+    if state.tally[AT_ONCE]:
+        rules.enter(workspace)
+        rules.finish(workspace)
+        return
+    arms, total, pulled = enter(workspace), 0, 0
     while arms > 1:
         arm = pulls.heap[0]
         taken = pulls.taken[arm]
-        if pulled == arms and (is_constant(rule) or decided(pulls, rule.lil, arm, sizes[arm], total)):
+        if pulled == arms and (is_constant(pulls) or decided(workspace, arms, total)):
             break
         if taken < sizes[arm] and not pull(workspace, arm):
             return
@@ -147,16 +157,16 @@ def _run(rule: Pulling, workspace: IndependentWorkspace) -> None:
         workspace.source.fault[CODE] = IMPOSSIBLE
         return
     exhausted = arms > 1 and pulls.taken[pulls.heap[0]] == sizes[pulls.heap[0]]
-    known = exhausted or is_constant(rule)
+    known = exhausted or is_constant(pulls)
     state.tally[EXHAUSTED] = exhausted
-    state.tally[TIED] = known and has_equal(pulls, sizes, arms, is_constant(rule))
+    state.tally[TIED] = known and has_equal(pulls, sizes, arms, is_constant(pulls))
     rewind_rows(workspace.order, state.tally[ARMS])
 
 
 @part
-def is_constant(rule: Pulling) -> bool:
+def is_constant(pulls: Pulls) -> bool:
     """Whether one reward of an arm tells its sum."""
-    return rule.scale == 0.0
+    return pulls.scale[0] == 0.0
 
 
 @part
@@ -171,25 +181,39 @@ def has_equal(pulls: Pulls, sizes: NDArray[np.int64], arms: int, constant: bool)
 
 
 @part
-def enter(pulls: Pulls, state: RaceState, source: Source) -> int:
+def enter(workspace: IndependentWorkspace) -> int:
     """Put every possible arm on the heap, nothing read yet; return how many."""
-    arms = 0
+    state, source, pulls, arms = workspace.state, workspace.source, workspace.work, 0
+    pulls.scale[0] = 0.0
     for arm in range(state.tally[ARMS]):
         if is_possible(state, source, arm):
             # Arms that were never read come first.
             pulls.heap[arms], pulls.sums[arm], pulls.highest[arm] = arm, 0.0, np.inf
             pulls.taken[arm] = 0
             arms += 1
+            if workspace.sizes[arm] > 0:
+                # Half the widest range of N_i rewards is the σ of the sums that are compared.
+                width = workspace.sizes[arm] * (source.high[arm] - source.low[arm])
+                pulls.scale[0] = max(pulls.scale[0], 0.5 * width)
     return arms
 
 
 @part
-def decided(pulls: Pulls, lil: Lil, arm: int, size: int, total: int) -> bool:
+def decided(workspace: IndependentWorkspace, arms: int, total: int) -> bool:
     """Whether the arm on top was read to its end, or much more often than all others together."""
-    taken = pulls.taken[arm]
-    often = taken >= 1 + lil.ratio * (total - taken)
-    # An infinite bound is that of an arm of which too little is known, or of one that is impossible.
-    return taken == size or pulls.highest[arm] == -np.inf or (often and pulls.highest[arm] < np.inf)
+    pulls, ratio = workspace.work, workspace.rule.lil.ratio
+    top = pulls.heap[0]
+    taken, highest = pulls.taken[top], pulls.highest[top]
+    if taken == workspace.sizes[top] or highest == -np.inf:
+        return True
+    # An infinite bound is that of an arm of which too little is known.
+    if not highest < np.inf or taken < 1 + ratio * (total - taken):
+        return False
+    # An arm that has no more rewards cannot be read as often as it should be: that proves nothing.
+    for a in range(1, arms):
+        if pulls.taken[pulls.heap[a]] == workspace.sizes[pulls.heap[a]]:
+            return False
+    return True
 
 
 @part
@@ -228,17 +252,17 @@ def update(pulls: Pulls, rule: Pulling, size: int, offset: float, arm: int) -> N
     if taken == size or pulls.sums[arm] == -np.inf:
         pulls.highest[arm] = pulls.sums[arm] + offset
     else:
-        width = 0.0 if is_constant(rule) else remembered(pulls.radii, rule, taken)
+        width = 0.0 if is_constant(pulls) else pulls.scale[0] * unit_radius(pulls.radii, rule.lil, taken)
         pulls.highest[arm] = size / taken * pulls.sums[arm] + offset + width
 
 
 @part
-def remembered(radii: Floats, rule: Pulling, taken: int) -> float:
-    """Give the radius after `taken` rewards; its logarithms cost more than the rest of a pull."""
+def unit_radius(radii: Floats, lil: Lil, taken: int) -> float:
+    """Give the radius after `taken` rewards of scale 1; its logarithms cost more than a pull."""
     if taken >= len(radii):
-        return radius(rule.lil, rule.scale, taken)
+        return radius(lil, 1.0, taken)
     if radii[taken] == 0.0:
-        radii[taken] = radius(rule.lil, rule.scale, taken)
+        radii[taken] = radius(lil, 1.0, taken)
     return radii[taken]
 
 
@@ -306,14 +330,6 @@ class LilUCB(Method):
         return Promise(self.delta, None if self.proved else experience)
 
     def rule(self, population: Population) -> Pulling:
-        """Give the parameters and the scale of the rewards."""
+        """Give the parameters."""
         lil = guaranteed(self.delta) if self.proved else heuristic(self.delta, population.arms)
-        return Pulling(lil, _scale(population), int(population.sizes.max()))
-
-
-def _scale(population: Population) -> float:
-    """Give half the widest range of N_i rewards: the σ of the sums that are compared."""
-    low, high = population.reward_range or (np.zeros(1), np.zeros(1))
-    # An arm that a table shows to be impossible is never read.
-    possible = population.verify | (low > -np.inf)
-    return float(np.max(population.sizes * (high - low), where=possible, initial=0.0)) / 2.0
+        return Pulling(lil, int(population.sizes.max()))

@@ -21,11 +21,11 @@ from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise
 from gumbelrace.methods.questions import CURRENT, PROPOSED, Question
-from gumbelrace.methods.race import Moments, update
+from gumbelrace.methods.race import DECLARED, Moments, update
 from gumbelrace.methods.reading import HELD, open_look
 from gumbelrace.methods.rules import implements
 from gumbelrace.methods.shared import SharedWorkspace, read_more
-from gumbelrace.methods.state import ALIVE, EXHAUSTED, LEADER, LOOKS, TAKEN, admit, reset
+from gumbelrace.methods.state import ALIVE, AT_ONCE, EXHAUSTED, LEADER, LOOKS, TAKEN, admit, reset
 from gumbelrace.population.base import Population, SharedPopulation, checked_count
 
 # Rows are read a little beyond what the variance so far asks for.
@@ -49,12 +49,13 @@ def _run(rule: Reading, workspace: SharedWorkspace) -> None:
     state, source, size = workspace.state, workspace.source, workspace.sizes[0]
     reset(state, source)
     admit(state, source)
-    variance, wanted = np.inf, min(rule.first, size)
-    while state.tally[ALIVE] == 2 and variance > rule.most:
+    most = 0.0 if state.tally[AT_ONCE] else rule.most
+    variance, wanted = np.inf, size if most == 0.0 else min(rule.first, size)
+    while state.tally[ALIVE] == 2 and variance > most:
         if not read_until(workspace, wanted):
             return
         variance = variance_of(workspace)
-        wanted = min(size, max(2 * wanted, int(MARGIN * wanted * variance / rule.most)))
+        wanted = min(size, max(2 * wanted, int(MARGIN * wanted * variance / most)))
     state.tally[EXHAUSTED] = state.tally[TAKEN] == size
     state.tally[LEADER] = state.arms[0]
     if state.tally[ALIVE] == 2:
@@ -139,12 +140,14 @@ class Penalty(Method):
     @property
     def promise(self) -> Promise:
         """The law of a decision is right, if estimates of log ratios are normal."""
-        return Promise(0.0, "estimated log ratios are normally distributed")
+        return Promise(0.0, "estimated log ratios are normally distributed").under(DECLARED)
 
     def rule(self, population: Population) -> Reading:
         """Give the rule by which rows are read."""
         if not isinstance(population, SharedPopulation):
             raise InvalidArgument("Penalty reads rows that both arms share; independent arms have none")
-        return Reading(self.first, float(self.most_variance))
+        # Where any row may be -inf, an estimate tells nothing: everything is read.
+        most = 0.0 if population.may_be_impossible else float(self.most_variance)
+        return Reading(self.first, most)
 
     answer_each = Method._answer_each

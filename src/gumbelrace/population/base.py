@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -252,21 +252,26 @@ class Population(ABC):
         low, high = self._allowed(bounds)
         fault, ruled_out = np.zeros(3, np.int64), np.zeros(self.arms, np.uint8)
         chunk = min(self.chunk, int(self.sizes.max()))
-        yield Source(
-            reader,
-            context,
-            self.arms,
-            chunk,
-            self.verify,
-            low,
-            high,
-            self._direct(),
-            self.scan_speed,
-            fault,
-            ruled_out,
-        )
+        with self._guard():
+            yield Source(
+                reader,
+                context,
+                self.arms,
+                chunk,
+                self.verify,
+                low,
+                high,
+                self._direct(),
+                self.scan_speed,
+                fault,
+                ruled_out,
+            )
         if fault[CODE] != FINE:
             self._raise(int(fault[CODE]), int(fault[ROW]), int(fault[ARM]), low, high)
+
+    def _guard(self) -> AbstractContextManager[None]:
+        """Give what is to be done around compiled code that reads."""
+        return nullcontext()
 
     def _allowed(self, bounds: Range | None) -> Range:
         """Give the range that is checked on every reward read."""

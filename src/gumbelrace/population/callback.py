@@ -1,9 +1,10 @@
 """Python that compiled code calls by its address: factors, many rewards at a time, and parts of steps."""
 
 import ctypes
+import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,55 @@ _SLOT = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD)
 
 # rewards(index, arms) -> array of shape (len(index), len(arms))
 Rewards = Callable[[NDArray[np.int64], NDArray[np.int64]], Any]
+
+
+class _MainThread:
+    """Whether Python that compiled code has called runs in the main thread, and Ctrl-C came before it."""
+
+    inside = pending = False
+
+    def enter(self) -> None:
+        """Let Ctrl-C be raised from here on: somebody catches it."""
+        if threading.current_thread() is threading.main_thread():
+            self.inside = True
+            if self.pending:
+                raise KeyboardInterrupt
+
+    def note(self, number: int, frame: Any) -> None:
+        """Handle Ctrl-C; should Python lose what is raised here (in a finaliser), it is raised later."""
+        self.pending = True
+        if self.inside:
+            raise KeyboardInterrupt
+
+    def leave(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self.inside = False
+
+
+_MAIN = _MainThread()
+
+
+@contextmanager
+def held_interrupts() -> Iterator[None]:
+    """Have Ctrl-C wait, while compiled code runs, for Python that it calls, or until it has returned.
+
+    Raised where compiled code enters Python, before anything can catch it, it would be lost, and what is
+    returned would be anything.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or before not in (signal.default_int_handler, _MAIN.note):
+        yield
+        return
+    inside, _MAIN.inside = _MAIN.inside, False
+    signal.signal(signal.SIGINT, _MAIN.note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        pending, _MAIN.pending, _MAIN.inside = _MAIN.pending, False, inside
+    if pending:
+        raise KeyboardInterrupt
 
 
 class Callback:
@@ -45,6 +95,7 @@ class Callback:
     ) -> int:
         # An exception cannot cross compiled code (nor can Ctrl-C): it waits here until that returns.
         try:
+            _MAIN.enter()
             index, chosen = _words(rows, n_rows), _words(arms, n_arms)
             values = floats(self._rewards(index, chosen.copy()), "what log_factors gave")
             if values.shape != (n_rows, n_arms):
@@ -53,7 +104,9 @@ class Callback:
                     f"{n_arms} arms; it must be {(n_rows, n_arms)}"
                 )
             _block(out, int(chosen.max()) + 1, n_rows, stride)[chosen] = values.T
+            _MAIN.leave()
         except BaseException as error:
+            _MAIN.leave()
             self._local.error = error
             return 0
         return n_rows * n_arms
@@ -80,7 +133,7 @@ class Hooks:
     def locked(self, lock: Any) -> Iterator[None]:
         """Hold a lock while compiled code runs; raise what went wrong in Python."""
         self._lock = lock
-        with lock:
+        with held_interrupts() if self._kept else nullcontext(), lock:
             yield
         error, self._error = self._error, None
         if error is not None:
@@ -94,8 +147,11 @@ class Hooks:
         # An exception cannot cross compiled code (nor can Ctrl-C): it waits here until that returns.
         self._lock.release()
         try:
+            _MAIN.enter()
             function()
+            _MAIN.leave()
         except BaseException as error:
+            _MAIN.leave()
             self._error = error
             return -1
         finally:

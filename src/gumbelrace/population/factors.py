@@ -1,6 +1,7 @@
 """Rewards computed by a user's NumPy function, many rows and arms at a time."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from gumbelrace.population.base import (
     checked_count,
     checked_range,
 )
-from gumbelrace.population.callback import Callback
+from gumbelrace.population.callback import Callback, held_interrupts
 from gumbelrace.population.control import ControlVariate, Indices, Known, check_fit, known
 
 LogFactors = Callable[[NDArray[np.int64], NDArray[np.int64]], Any]
@@ -121,6 +122,9 @@ class Factors(SharedPopulation):
 
     def _entry(self) -> tuple[int, int]:
         return self._callback.address, 0
+
+    def _guard(self) -> AbstractContextManager[None]:
+        return held_interrupts()
 
     def _raise(self, code: int, row: int, arm: int, low: Floats, high: Floats) -> None:
         error = self._callback.take_exception()

@@ -1,6 +1,7 @@
 """Arms with rewards of their own: arm i is a finite population of its own size N_i."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from gumbelrace.core.rows import LARGEST
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.arrays import check_unmasked, floats
 from gumbelrace.population.base import FAILED, Floats, Population, Range, checked_range
-from gumbelrace.population.callback import Callback
+from gumbelrace.population.callback import Callback, held_interrupts
 
 LogFactors = Callable[[NDArray[np.int64], int], Any]
 
@@ -79,6 +80,9 @@ class Independent(Population):
 
     def _entry(self) -> tuple[int, int]:
         return self._callback.address, 0
+
+    def _guard(self) -> AbstractContextManager[None]:
+        return held_interrupts()
 
     def _raise(self, code: int, row: int, arm: int, low: Floats, high: Floats) -> None:
         error = self._callback.take_exception()
