@@ -10,7 +10,7 @@ import gumbelrace as gr
 from gumbelrace.methods import rules
 from gumbelrace.methods.state import ALIVE, LOOKS
 
-REWARDS = np.random.default_rng(0).uniform(size=(2000, 3)) + [0.0, 0.0, 1.0]
+REWARDS = np.random.default_rng(0).uniform(size=(2000, 3)) + np.array([0.0, 0.0, 1.0])
 ELSEWHERE = (
     "import numpy as np, gumbelrace as gr; print(gr.Exact().best(np.eye(50, 2), None, 0).evaluations)"
 )
