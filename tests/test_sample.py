@@ -18,7 +18,7 @@ REWARDS = np.random.default_rng(1).uniform(size=(400, 4), high=0.3)
 
 def factors(size=400, reward_range=None):
     rewards = np.resize(REWARDS, (size, 4))
-    return gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], size, 4, reward_range)
+    return gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], size, 4, reward_range=reward_range)
 
 
 def tabled(size):

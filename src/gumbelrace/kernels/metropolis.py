@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gumbelrace.core.pool import Pool
-from gumbelrace.core.random import Rng, check_generator
+from gumbelrace.core.random import Rng, as_generator, check_generator
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.kernels.base import Block, Info, Kernel
 from gumbelrace.kernels.checks import check_part, check_state, check_target, real_fields, set_method
@@ -220,6 +220,7 @@ class Metropolis(Kernel[Position]):
 
         Where the likelihood has an expansion (`parameter_taylor`), the default is its centre.
         """
+        as_generator(rng)
         return Position(position_of(position, self))
 
     def as_state(self, state: Position) -> Position:
