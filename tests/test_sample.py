@@ -172,3 +172,9 @@ def test_a_check_compares_draws_with_their_own_noise():
     options = {"rng": seeded(1), "reshuffle_every": 1200, "check": True}
     draws = gr.sample(gr.table(rewards), size=2600, method=gr.Exact(), **options)
     assert (draws.checked.errors, draws.checked.draws) == (0, 1200)
+
+
+def test_draws_can_be_compared():
+    draws = gr.sample(np.zeros((5, 2)), size=3, rng=0)
+    assert draws == draws
+    assert draws != gr.sample(np.zeros((5, 2)), size=3, rng=0)
