@@ -167,7 +167,8 @@ class Metropolis(Kernel[Position]):
 
     Known algorithms are special cases of the method: ``Race(methods.Serfling())`` is the test of Bardenet,
     Doucet & Holmes (2014) with δ spread evenly over the looks, and ``Race()`` that of
-    Korattikara, Chen & Welling (2014) with looks that double and a normal law in place of Student's t.
+    Korattikara, Chen & Welling (2014), by Student's t as well, with looks that double and a δ for all looks
+    together.
     Gibbs sampling of a binary variable is a race of two arms as well (see `Gibbs`).
 
     Parameters

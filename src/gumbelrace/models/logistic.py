@@ -90,7 +90,7 @@ def at_centre(centre: Floats, x: Floats, y: Floats) -> Floats:
 
 
 def remainder(x: Floats, metric: Floats) -> Floats:
-    """M_n with |log f_n(θ) - its second-order expansion at c| ≤ M_n ‖W(θ - c)‖³."""
+    """Give M_n: log f_n(θ) is within M_n ‖W(θ - c)‖³ of its second-order expansion at c, `metric` is W."""
     spread = _checked_rows(x) @ np.linalg.inv(floats(metric, "metric"))
     bounds: Floats = REMAINDER * np.linalg.norm(spread, axis=1) ** 3
     return bounds
