@@ -64,6 +64,7 @@ def test_both_are_refused(make):
         (gr.Race(gr.methods.Serfling()), r"write method=Race\(bound=Serfling\(\), delta=0.1\)"),
         (gr.Race(gr.methods.Normal(student=False), first=9), r"Race\(bound=.*student=False.*, first=9\)"),
         (gr.Betting(), r"write method=Betting\(delta=0.1\)"),
+        (Default(), "not both: leave method out"),
     ],
 )
 def test_the_advice_can_be_followed(method, words):

@@ -2,6 +2,7 @@
 
 import importlib
 import re
+from typing import get_type_hints
 
 import numba
 import numpy as np
@@ -106,6 +107,13 @@ def test_labels_of_any_kind_are_names(labels, given):
     low[numbers[0]] = 0.5
     with pytest.raises(RewardOutOfRange, match=f"arm {re.escape(table.arm_name(0))} lies"):
         gr.table(pandas.DataFrame(REWARDS, columns=columns), reward_range=(low, high))
+
+
+@pytest.mark.parametrize(
+    ("call", "name"), [(gr.best, "offset"), (gr.sample, "log_prior"), (gr.table, "reward_range")]
+)
+def test_type_checkers_allow_names(call, name):
+    assert "Mapping" in str(get_type_hints(call)[name])
 
 
 def test_what_nobody_has_named_goes_by_position():

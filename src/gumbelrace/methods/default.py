@@ -121,6 +121,8 @@ def chosen_method(delta: float | None, method: Method | None, default: Method | 
 
 def _example(method: Method, delta: float) -> str:
     """Show the same method at another δ, if it has one, as a user would write it."""
+    if isinstance(method, Default):
+        return ": leave method out"
     if not is_dataclass(method) or all(item.name != "delta" for item in fields(method)):
         return f": {type(method).__name__} has no delta of its own"
     other = replace(method, delta=delta)
