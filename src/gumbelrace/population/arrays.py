@@ -50,7 +50,7 @@ def real_array(given: Any, name: str) -> NDArray[Any]:
 def _advice(array: NDArray[Any]) -> str:
     """Say what to give in the place of an array that is none of real numbers."""
     if array.ndim > 0 and array.dtype.hasobject:
-        with suppress(TypeError, ValueError):
+        with suppress(TypeError, ValueError, OverflowError):
             array.astype(np.float64)
             return "write .astype(float)"
     return "give an array of real numbers"
