@@ -57,7 +57,7 @@ def slowed(factor: Factor, block: Block, loops: int) -> gr.population.Pairs:
     if loops == 0:
         return factor.pairs(block)
     data = (loops, *factor.data(block))
-    return gr.pairs(slow_factor, data, len(block), factor.shaping.reward_range)
+    return gr.pairs(slow_factor, data, len(block), reward_range=factor.shaping.reward_range)
 
 
 def nanoseconds(pairs: gr.population.Pairs, count: int) -> float:

@@ -386,7 +386,9 @@ def python_path(quick: bool) -> None:
     """Factors of a NumPy function: an easy draw, by itself and in a batch."""
     rewards = synthetic(10**5, 10, 1e-6)
     bounds = rewards.min(axis=0), rewards.max(axis=0)
-    population = gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], 10**5, 10, bounds)
+    population = gr.factors(
+        lambda index, arms: rewards[np.ix_(index, arms)], 10**5, 10, reward_range=bounds
+    )
     sums, rng = rewards.sum(axis=0), np.random.default_rng(SEED)
     contenders: dict[Hashable, Contender] = {}
     for name, method in METHODS.items():

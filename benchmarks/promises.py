@@ -216,7 +216,7 @@ def measured(shape: str, size: int, arms: int, most: int, budget: float) -> list
     # To make a table costs as much as to draw from it.
     orders = int(min(20, max(2, budget / 200 / (size * arms))))
     return [
-        *found_in([gr.compiled(entry, (rewards,), size, arms, bounds)], fresh, rng),
+        *found_in([gr.compiled(entry, (rewards,), size, arms, reward_range=bounds)], fresh, rng),
         *found_in((gr.table(rewards) for _ in range(orders)), shared, rng),
     ]
 

@@ -10,7 +10,9 @@ REWARDS = np.random.default_rng(1).uniform(size=(20_000, 4)) * 0.5 + [0.0, 0.1, 
 
 
 def factors(reward_range=None):
-    return gr.factors(lambda index, arms: REWARDS[np.ix_(index, arms)], 20_000, 4, reward_range)
+    return gr.factors(
+        lambda index, arms: REWARDS[np.ix_(index, arms)], 20_000, 4, reward_range=reward_range
+    )
 
 
 @pytest.mark.parametrize("delta", [0.001, 0.05, 0.2])

@@ -2,6 +2,8 @@
 
 import ast
 import inspect
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -78,3 +80,42 @@ def test_errors_are_explained():
 def test_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match=r"gumbelrace.*Metropolix"):
         gr.Metropolix  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "place"),
+    [
+        ("gumbelrace", "Normal", "gumbelrace.methods.Normal"),
+        ("gumbelrace", "RandomWalk", "gumbelrace.kernels.RandomWalk"),
+        ("gumbelrace", "InvalidArgument", "gumbelrace.errors.InvalidArgument"),
+        ("gumbelrace", "logistic", "gumbelrace.models.logistic"),
+        ("gumbelrace.methods", "Race", "gumbelrace.Race"),
+        ("gumbelrace.kernels", "Metropolis", "gumbelrace.Metropolis"),
+        ("gumbelrace.models", "table", "gumbelrace.table"),
+    ],
+)
+def test_a_name_that_is_elsewhere_is_shown_there(package, name, place):
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}'; it is {place}$"):
+        getattr(PACKAGES[package], name)
+
+
+def test_names_that_are_nowhere_have_no_place():
+    for name in ("Metropolix", "Any", "_NOTHING", "__wrapped__"):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'$"):
+            getattr(gr, name)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_only_public_names_are_listed(package):
+    listed = {name for name in dir(PACKAGES[package]) if not name.startswith("__")}
+    assert listed == set(PACKAGES[package].__all__)
+
+
+def test_looking_for_names_loads_nothing():
+    code = """
+import sys, gumbelrace as gr
+dir(gr), hasattr(gr, "Normal"), hasattr(gr, "nothing"), hasattr(gr.methods, "Race")
+assert not {"numba", "numpy"} & set(sys.modules), "loaded"
+gr.models.logistic.mode, gr.models.potts.gaussian_lattice
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

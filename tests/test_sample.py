@@ -18,7 +18,7 @@ REWARDS = np.random.default_rng(1).uniform(size=(400, 4), high=0.3)
 
 def factors(size=400, reward_range=None):
     rewards = np.resize(REWARDS, (size, 4))
-    return gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], size, 4, reward_range)
+    return gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], size, 4, reward_range=reward_range)
 
 
 def tabled(size):
@@ -172,3 +172,9 @@ def test_a_check_compares_draws_with_their_own_noise():
     options = {"rng": seeded(1), "reshuffle_every": 1200, "check": True}
     draws = gr.sample(gr.table(rewards), size=2600, method=gr.Exact(), **options)
     assert (draws.checked.errors, draws.checked.draws) == (0, 1200)
+
+
+def test_draws_can_be_compared():
+    draws = gr.sample(np.zeros((5, 2)), size=3, rng=0)
+    assert draws == draws
+    assert draws != gr.sample(np.zeros((5, 2)), size=3, rng=0)

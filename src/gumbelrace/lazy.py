@@ -37,9 +37,24 @@ def later(package: str, names: Mapping[str, Sequence[str]], modules: Sequence[st
         if name in modules:
             return import_module(f"{package}.{name}")  # which puts it into the package
         if name not in module_of:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{_elsewhere(package, name)}")
         found = getattr(import_module(module_of[name]), name)
         setattr(sys.modules[package], name, found)
         return found
 
-    return public, load, lambda: sorted({*vars(sys.modules[package]), *public})
+    def shown() -> list[str]:
+        return sorted({name for name in vars(sys.modules[package]) if name.startswith("__")} | set(public))
+
+    return public, load, shown
+
+
+def _elsewhere(package: str, name: str) -> str:
+    """Say where a name is if another public package has it; nothing is loaded for that."""
+    root = package.partition(".")[0]
+    places = root, *(f"{root}.{module}" for module in sys.modules[root]._MODULES)
+    for place in () if name.startswith("_") else places:
+        module = import_module(place)
+        found = vars(module).get(name)
+        if name in getattr(module, "__all__", ()) or getattr(found, "__module__", None) == place:
+            return f"; it is {place}.{name}"
+    return ""

@@ -14,7 +14,7 @@ from gumbelrace.methods.default import single_method
 from gumbelrace.methods.exact import compared
 from gumbelrace.methods.questions import Question
 from gumbelrace.methods.state import Results
-from gumbelrace.population.arrays import by_name, floats
+from gumbelrace.population.arrays import ByArm, by_name, floats
 from gumbelrace.population.base import Floats, Population, checked_count
 from gumbelrace.population.table import as_population
 from gumbelrace.verdict import Audit, judged
@@ -63,7 +63,7 @@ class TotalVariation:
         return f"total variation ≤ {self.bound:g}, {ground}{average}"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Draws:
     """Draws, what they took, and what was promised of them.
 
@@ -128,7 +128,7 @@ class Draws:
 
 def sample(
     population: Population | ArrayLike,
-    log_prior: ArrayLike | None = None,
+    log_prior: ByArm | None = None,
     size: int = 1,
     *,
     delta: float | None = None,
@@ -257,7 +257,7 @@ def _checked(
     return checked
 
 
-def checked_prior(log_prior: ArrayLike | None, population: Population) -> Floats:
+def checked_prior(log_prior: ByArm | None, population: Population) -> Floats:
     """Return log f0 as an array, or say what is wrong with it."""
     arms = population.arms
     if log_prior is None:

@@ -5,13 +5,15 @@ from numpy.typing import ArrayLike
 from gumbelrace.core.random import Rng
 from gumbelrace.methods.base import Method, Outcome
 from gumbelrace.methods.default import single_method
+from gumbelrace.population.arrays import ByArm, by_name
 from gumbelrace.population.base import Population
+from gumbelrace.population.table import as_population
 
 
 def best(
     population: Population | ArrayLike,
     *,
-    offset: ArrayLike | None = None,
+    offset: ByArm | None = None,
     delta: float | None = None,
     method: Method | None = None,
     rng: Rng = None,
@@ -23,7 +25,8 @@ def best(
     population : Population, or array_like of shape (N, D)
         The rewards; an array is taken as a `table`.
     offset : array_like of shape (D,), optional
-        Added to the sum of each arm; -inf rules an arm out.
+        Added to the sum of each arm; -inf rules an arm out. Where arms have names, a dict or a series of
+        pandas by these names will do.
     delta : float, optional
         Bound on the probability that the arm returned is not the best; 0.05 for the default method.
     method : Method, optional
@@ -47,4 +50,5 @@ def best(
     >>> outcome.arm, outcome.evaluations < 30_000
     (2, True)
     """
-    return single_method(delta, method).best(population, offset, rng)
+    chosen, rewards = single_method(delta, method), as_population(population)
+    return chosen.best(rewards, by_name(offset, rewards.names, "offset"), rng)

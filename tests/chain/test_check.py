@@ -90,7 +90,7 @@ def test_check_is_a_count(check):
 def test_errors_are_compared_with_what_was_promised_of_these_decisions(reward_range, delta):
     """The default decides at another δ where no range is known: two errors in 100 are too many there."""
     y = seeded(3).normal(size=300)
-    likelihood = gr.likelihood(squared, (y,), 300, reward_range)
+    likelihood = gr.likelihood(squared, (y,), 300, reward_range=reward_range)
     kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.1))
     trace = gr.run(
         kernel, gr.kernels.Position(np.zeros(1)), steps=200, rng=seeded(4), progress=False, check=20

@@ -45,6 +45,17 @@ def test_help_fits_the_screen_and_teaches(run, monkeypatch, words):
     assert all(word in result.stdout for word in expected)
 
 
+def test_commands_without_words_show_their_help(run):
+    result = run("reproduce")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "synthetic" in result.stdout
+
+
+def test_help_of_a_group_shows_what_its_own_command_takes(run):
+    shown = run("coreference", "--help").stdout
+    assert all(word in shown for word in ("fit", "--simulate", "--sampler", "--column"))
+
+
 def test_nothing_takes_more_than_eight_arguments():
     """Commands with many options take them as one dataclass."""
     for path in Path(cli.__file__).parent.glob("*.py"):

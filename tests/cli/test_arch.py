@@ -74,9 +74,11 @@ def test_mistakes(fails, tmp_path):
     assert "does not exist" in fails("arch", "nowhere.csv")
     assert "--orders" in fails("arch", "--simulate", 1000, "--orders", "5,ten")
     assert "orders" in fails("arch", "--simulate", 1000, "--orders", "5")
+    assert "order" in fails("arch", "--simulate", 200, "--orders", "0,5")
     assert "price" in fails("arch", "prices.csv", "--price", "price")
     assert "too few" in fails("arch", "prices.csv", "--orders", "5,190")
     assert "delta" in fails("arch", "prices.csv", "--delta", 2)
+    assert not (tmp_path / "arch").exists()
 
 
 def test_another_series_does_not_go_on_from_a_checkpoint(run, fails, short, tmp_path):

@@ -61,6 +61,8 @@ def test_what_is_proved_and_what_is_assumed(run, tmp_path, scores):
         return answer["assumption"]
 
     assert "normally distributed" in assumption("floats.npy")
+    assert "unless --reward-range goes down to it" in assumption("floats.npy")
+    assert not any(argument in assumption("floats.npy") for argument in ("impossible=", "reward_range"))
     assert assumption("floats.npy", "--reward-range", -5, 5) is None
     assert assumption("bools.npy") is None
     assert "random order" in assumption("many.npy", "--shuffled")

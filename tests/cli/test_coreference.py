@@ -93,7 +93,7 @@ def untimed(row):
 def test_mistakes(fails, labelled, tmp_path):
     assert "not both" in fails("coreference")
     assert "not both" in fails("coreference", "mentions.csv", "--simulate", 100)
-    assert "author" in fails("coreference", "mentions.csv")
+    assert "--column author=NAME" in fails("coreference", "mentions.csv")
     assert "FIELD=NAME" in fails("coreference", "mentions.csv", "--column", "inventor")
     assert "no labels" in fails("coreference", "fit", "mentions.csv", "--column", "author=inventor")
     assert "--sampler" in fails("coreference", "--simulate", 100, "--sampler", "best")

@@ -48,3 +48,24 @@ def test_what_is_called_again_and_again_needs_a_generator(seed):
 def test_a_seed_stands_for_its_generator(call):
     assert call(7) == call(seeded(7))
     call(None)
+
+
+def test_a_seed_sequence_stays_as_it_is():
+    seed = np.random.SeedSequence(5)
+    first, second = (as_generator(seed).spawn(1)[0].random() for _ in range(2))
+    assert (first, seed.n_children_spawned) == (second, 0)
+    assert first == np.random.default_rng(5).spawn(1)[0].random()
+
+
+@pytest.mark.parametrize("size", [300, 20_000])
+def test_any_seed_reshuffles(size):
+    table = gr.table(seeded().normal(size=(size, 2)))
+    first, second = (table.reshuffled(rng)._rewards for rng in (1, seeded(1)))
+    np.testing.assert_array_equal(first, second)
+    with pytest.raises(InvalidGenerator):
+        table.reshuffled("x")
+
+
+def test_a_pseudoprior_needs_a_generator():
+    with pytest.raises(InvalidGenerator, match="from one to the next"):
+        gr.kernels.NormalPseudoprior([0.0], [[1.0]]).sample(1)

@@ -38,7 +38,7 @@ def as_table(rewards):
 
 def as_factors(rewards):
     bounds = rewards.min(axis=0), rewards.max(axis=0)
-    return gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], *rewards.shape, bounds)
+    return gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], *rewards.shape, reward_range=bounds)
 
 
 @pytest.mark.parametrize("seed", range(4))

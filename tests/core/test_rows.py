@@ -217,7 +217,7 @@ def populations(size, path):
     bounds = (rewards.min(axis=0), rewards.max(axis=0))
     yield gr.table(rewards)
     yield gr.table(np.load(path / "x.npy", mmap_mode="r"))
-    yield gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], size, 4, bounds)
+    yield gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], size, 4, reward_range=bounds)
 
 
 def draw(population, method, seed):

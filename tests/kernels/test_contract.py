@@ -14,7 +14,7 @@ from tests.kernels.nested import Nested
 import gumbelrace as gr
 from gumbelrace.chain.kernel_data import fingerprints
 from gumbelrace.chain.layout import flat
-from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.errors import InvalidArgument, InvalidGenerator, ShapeMismatch
 
 MODEL = Cauchy(120, seed=1)
 START = gr.kernels.Position(np.zeros(1))
@@ -134,7 +134,10 @@ def test_run_starts_by_itself(kernel):
     assert trace.info.evaluations[0].tolist() == [info.evaluations for _, info in steps]
 
 
-@pytest.mark.parametrize("name", ["Metropolis", "Slice", "Langevin"])
+PLACED = ["Metropolis", "Slice", "Langevin"]
+
+
+@pytest.mark.parametrize("name", PLACED)
 def test_a_place_is_asked_for(name):
     kernel, state = KERNELS[name]
     with pytest.raises(InvalidArgument, match=f"{name} does not know where to start"):
@@ -171,3 +174,49 @@ def test_starts_are_checked():
     with pytest.raises(InvalidArgument, match="step"):
         langevin().start([0.0], step=0.0)
     assert langevin().start([0.0], step=2.0).log_step == np.log(2.0)
+
+
+STARTS = {name: (kernel, [0.0]) for name, (kernel, _) in KERNELS.items() if name in PLACED} | {
+    "Gibbs": (gibbs(), None),
+    "ClusterGibbs": (WITHOUT_A_PLACE["ClusterGibbs"], None),
+    "CarlinChib": (carlin_chib(), 0),
+}
+
+
+@pytest.mark.parametrize(("kernel", "place"), STARTS.values(), ids=STARTS)
+@pytest.mark.parametrize("wrong", ["x", np.random.RandomState(0)])
+def test_the_generator_of_a_start_is_checked(kernel, place, wrong):
+    with pytest.raises(InvalidGenerator, match="rng=0"):
+        kernel.start(place, rng=wrong)
+
+
+def test_the_generator_of_a_chain_is_checked_before_its_first_step():
+    with pytest.raises(InvalidGenerator, match="rng=0"):
+        KERNELS["Metropolis"][0].chain(START, rng="x")
+
+
+def test_reprs_show_no_data():
+    y = np.linspace(0.0, 1.0, 30)
+    likelihood = gr.likelihood(log_factor, (y,), 30)
+    kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.1), delta=0.01)
+    assert "likelihood=Likelihood(size=30)" in repr(kernel)
+    assert "method=default method (delta=0.01)" in repr(kernel)
+    assert "pairs=Pairs(size=6, reward_range=" in repr(WITHOUT_A_PLACE["ClusterGibbs"])
+    assert all("array([[" not in repr(kernel) for kernel, _ in KERNELS.values())
+
+
+def test_a_likelihood_may_give_an_array():
+    y = np.linspace(-1.0, 1.0, 100)
+
+    def rewards(points):
+        return -0.5 * (y[:, None] - points[:, 0]) ** 2
+
+    tables, arrays = (
+        gr.Slice(form, 0.5, method=gr.Exact()).step(np.random.default_rng(1), START)
+        for form in (lambda points: gr.table(rewards(points)), rewards)
+    )
+    assert tables == arrays
+    walk = gr.Metropolis(rewards, gr.kernels.RandomWalk(0.1), method=gr.Exact())
+    assert walk.step(np.random.default_rng(1), START)[1].rewards == 200
+    with pytest.raises(InvalidArgument, match="an array of shape"):
+        gr.Slice(lambda points: 0.5, 0.5).step(np.random.default_rng(1), START)

@@ -419,6 +419,14 @@ def test_what_is_wrong_is_said(changes, error, words: str) -> None:
         gr.GraphGibbs(**arguments)
 
 
+def test_nested_lists_are_an_adjacency() -> None:
+    listed, dense = (gr.GraphGibbs(given, 2, gr.models.Potts()) for given in (SQUARE.tolist(), SQUARE))
+    for found, wanted in zip(listed._layout, dense._layout, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    with pytest.raises(errors.ShapeMismatch, match="ragged"):
+        gr.GraphGibbs([[0.0, 1.0], [1.0]], 2, gr.models.Potts())
+
+
 def test_sizes_beyond_32_bits() -> None:
     with pytest.raises(errors.InvalidArgument, match="variables"):
         graph_layout.checked_adjacency(type("Huge", (), {"shape": (2**31, 2**31)})())

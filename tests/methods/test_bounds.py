@@ -10,6 +10,7 @@ from scipy.special import ndtri
 
 import gumbelrace as gr
 from gumbelrace.core.jit import OPTIONS
+from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods import lilucb as lil
 
 PRINTED = gr.methods.Normal(student=False)
@@ -150,3 +151,10 @@ def test_lil_radius(parameters, taken):
 def test_lil_radius_of_one_reward():
     """log(log T/δ) has no value at T = 1 and ε = 0: nothing is known yet."""
     assert radius(lil.heuristic(0.05, 10), 1.0, 1) == math.inf
+
+
+def test_student_is_named_and_true_or_false():
+    with pytest.raises(TypeError):
+        gr.methods.Normal(0.001)
+    with pytest.raises(InvalidArgument, match=r"student is 0.001; it must be True or False"):
+        gr.methods.Normal(student=0.001)

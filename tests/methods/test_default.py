@@ -57,6 +57,26 @@ def test_both_are_refused(make):
         make(method="Race")
 
 
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        (gr.Exact(), "give delta or method, not both: Exact has no delta of its own"),
+        (gr.Race(gr.methods.Serfling()), r"write method=Race\(bound=Serfling\(\), delta=0.1\)"),
+        (gr.Race(gr.methods.Normal(student=False), first=9), r"Race\(bound=.*student=False.*, first=9\)"),
+        (gr.Betting(), r"write method=Betting\(delta=0.1\)"),
+        (Default(), "not both: leave method out"),
+    ],
+)
+def test_the_advice_can_be_followed(method, words):
+    with pytest.raises(InvalidArgument, match=words):
+        gr.best(REWARDS, method=method, delta=0.1)
+
+
+def test_the_default_method_is_shown_in_words():
+    assert repr(KERNELS["Gibbs"](delta=0.01).method) == "default method (delta=0.01)"
+    assert "default method (delta=0.001; 1e-05 where no range is known)" in repr(KERNELS["Gibbs"]())
+
+
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_calls(call):
     assert call().promise == gr.Promise(0.05)

@@ -35,8 +35,10 @@ def make(kind, rewards, path=None):
         np.save(path / "x.npy", rewards)
         return gr.table(np.load(path / "x.npy", mmap_mode="r"), shuffled="shuffled" in kind)
     if kind == "compiled":
-        return gr.compiled(entry, (rewards,), *rewards.shape, bounds_of(rewards))
-    return gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], *rewards.shape, bounds_of(rewards))
+        return gr.compiled(entry, (rewards,), *rewards.shape, reward_range=bounds_of(rewards))
+    return gr.factors(
+        lambda index, arms: rewards[np.ix_(index, arms)], *rewards.shape, reward_range=bounds_of(rewards)
+    )
 
 
 @EVERY_METHOD
@@ -143,7 +145,9 @@ def test_zero_variance_is_proof_if_the_range_says_constant():
     rewards = np.zeros((5000, 2))
     ranges = {0.0: 100, 1.0: 10_000}  # how high rewards may be -> rewards that must be read
     for high, evaluations in ranges.items():
-        population = gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], 5000, 2, (0.0, high))
+        population = gr.factors(
+            lambda index, arms: rewards[np.ix_(index, arms)], 5000, 2, reward_range=(0.0, high)
+        )
         outcome = gr.Race().best(population, [1.0, 0.0], seeded())
         assert (outcome.arm, outcome.evaluations) == (0, evaluations)
 
@@ -222,7 +226,7 @@ for seed in range(8):
     impossible = rng.random(20) < 0.6
     impossible[seed] = False
     rewards[:, impossible] = -np.inf
-    population = gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], 60, 20, (-np.inf, 9.0))
+    population = gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], 60, 20, reward_range=(-np.inf, 9.0))
     for method in [gr.LilUCB(), gr.LilUCB.guaranteed()]:
         outcome = method.best(population, None, rng)
         assert not impossible[outcome.arm]
@@ -245,7 +249,7 @@ def test_arm_ruled_out_by_the_prior_is_never_read(method, size):
         asked.update(arms.tolist())
         return rewards[np.ix_(index, arms)]
 
-    population = gr.factors(log_factors, size, 5, (0.0, 10.0))
+    population = gr.factors(log_factors, size, 5, reward_range=(0.0, 10.0))
     prior = [-np.inf, 0.0, -np.inf, 0.0, 0.0]
     draws = gr.sample(population, prior, size=2, method=method, rng=seeded())
     assert draws.arms.tolist() == [3, 3]
@@ -275,7 +279,9 @@ def test_any_small_population(method, rewards, seed):
         count[np.ix_(index, arms)] += 1
         return rewards[np.ix_(index, arms)]
 
-    population = gr.factors(log_factors, *rewards.shape, (rewards.min(axis=0), rewards.max(axis=0)))
+    population = gr.factors(
+        log_factors, *rewards.shape, reward_range=(rewards.min(axis=0), rewards.max(axis=0))
+    )
     outcome = method.best(population, None, seeded(seed))
     sums, rounding = rewards.sum(axis=0), 1e-12 * np.abs(rewards).sum()
     assert count.max() <= 1

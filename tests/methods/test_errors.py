@@ -25,7 +25,9 @@ TIED = np.tile(REWARDS[:, :1], 3)  # everything is read
 
 
 def factors(rewards, reward_range=None):
-    return gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], *rewards.shape, reward_range)
+    return gr.factors(
+        lambda index, arms: rewards[np.ix_(index, arms)], *rewards.shape, reward_range=reward_range
+    )
 
 
 @numba.njit
@@ -150,7 +152,7 @@ def test_population_works_after_errors_in_its_function(method):
             raise trouble[0]
         return REWARDS[np.ix_(index, arms)]
 
-    population = gr.factors(log_factors, 200, 3, (0.0, 1.0))
+    population = gr.factors(log_factors, 200, 3, reward_range=(0.0, 1.0))
     expected = method.best(population, None, seeded(2))
     for error in [LookupError("mine"), KeyboardInterrupt(), SystemExit(3), MemoryError()]:
         trouble.append(error)
@@ -172,7 +174,7 @@ def test_error_in_the_middle_of_a_draw_leaves_no_trace(method):
         return TIED[np.ix_(index, arms)]
 
     fails = True
-    population = gr.factors(log_factors, 200, 3, (0.0, 1.0))
+    population = gr.factors(log_factors, 200, 3, reward_range=(0.0, 1.0))
     if method != gr.Exact():
         with pytest.raises(LookupError):
             method.best(population, None, seeded(2))
@@ -192,7 +194,7 @@ def test_wrong_shape_is_named(method, wrong):
         "one row short": lambda index, arms: np.zeros((len(index) - 1, len(arms))),
         "text": lambda index, arms: "zero",
     }[wrong]
-    population = gr.factors(given, 200, 3, (0.0, 1.0))
+    population = gr.factors(given, 200, 3, reward_range=(0.0, 1.0))
     with pytest.raises(ValueError if wrong == "text" else ShapeMismatch):
         method.best(population, None, seeded())
 
@@ -201,7 +203,7 @@ def test_wrong_shape_is_named(method, wrong):
 def test_compiled_factor_fails_and_works_again(method, monkeypatch):
     monkeypatch.setattr("sys.unraisablehook", lambda unraisable: None)
     broken = np.zeros(1, np.bool_)
-    population = gr.compiled(switched, (TIED, broken), 200, 3, (0.0, 1.0))
+    population = gr.compiled(switched, (TIED, broken), 200, 3, reward_range=(0.0, 1.0))
     expected = method.best(population, None, seeded(2))
     broken[0] = True
     with pytest.raises(FactorFailed, match="row"):

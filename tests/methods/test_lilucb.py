@@ -22,7 +22,7 @@ def pulls_of(method, rewards, offset, seed):
         return rewards[np.ix_(index, arms)]
 
     bounds = (rewards.min(axis=0), rewards.max(axis=0))
-    population = gr.factors(log_factors, *rewards.shape, bounds)
+    population = gr.factors(log_factors, *rewards.shape, reward_range=bounds)
     return method.best(population, offset, seeded(seed)), pulls
 
 

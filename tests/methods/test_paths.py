@@ -41,12 +41,12 @@ def factors(rewards, seen=None):
             seen.append((index, arms))
         return rewards[np.ix_(index, arms)]
 
-    return gr.factors(log_factors, *rewards.shape, (rewards.min(axis=0), rewards.max(axis=0)))
+    return gr.factors(log_factors, *rewards.shape, reward_range=(rewards.min(axis=0), rewards.max(axis=0)))
 
 
 def compiled(rewards):
     bounds = (rewards.min(axis=0), rewards.max(axis=0))
-    return gr.compiled(entry, (rewards,), *rewards.shape, bounds)
+    return gr.compiled(entry, (rewards,), *rewards.shape, reward_range=bounds)
 
 
 @pytest.mark.parametrize("size", [300, 20_000])
@@ -80,7 +80,7 @@ def test_memory_map_agrees_with_factors(method, tmp_path):
 def test_lilucb_agrees_on_arms_with_rows_of_their_own():
     rewards = rewards_of(300)
     bounds = (rewards.min(axis=0), rewards.max(axis=0))
-    own = gr.independent(lambda index, arm: rewards[index, arm], [300] * 6, bounds)
+    own = gr.independent(lambda index, arm: rewards[index, arm], [300] * 6, reward_range=bounds)
     draws = [gr.sample(p, size=20, method=gr.LilUCB(), rng=seeded(3)) for p in (own, compiled(rewards))]
     for name in ("arms", "evaluations", "looks", "exhausted"):
         np.testing.assert_array_equal(getattr(draws[0], name), getattr(draws[1], name))

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.common import seeded
 
+from gumbelrace.errors import InvalidArgument, NoMode, ShapeMismatch
 from gumbelrace.models import logistic
 
 X = seeded(1).normal(size=(200, 3))
@@ -118,3 +119,39 @@ def test_the_mode_is_where_the_gradient_vanishes(prior_scale):
         sum(logistic.terms(n, theta, direction, X, Y)[2] for n in range(200)) for direction in np.eye(3)
     ]
     np.testing.assert_allclose(np.diag(hessian), np.array(curvature) - prior_scale**-2, rtol=1e-9)
+
+
+def test_lists_will_do_for_a_mode():
+    theta, hessian = logistic.mode(X, Y)
+    listed = logistic.mode(X.tolist(), Y.astype(bool).tolist())
+    np.testing.assert_allclose(listed[0], theta, rtol=1e-12)
+    np.testing.assert_allclose(X.T @ (Y - 1.0 / (1.0 + np.exp(-X @ theta))), 0.0, atol=1e-9)
+    assert hessian.shape == (3, 3)
+    assert logistic.at_centre(CENTRE.tolist(), X.tolist(), Y.tolist()).shape == (200, 4)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "error", "words"),
+    [
+        (X, 2.0 * Y - 1.0, InvalidArgument, r"write \(y \+ 1\) / 2"),
+        (X, 2.0 * Y, InvalidArgument, "give 0 or 1"),
+        (X, Y[:-1], ShapeMismatch, "a label for each row"),
+        (X[:, 0], Y, ShapeMismatch, "rows, columns"),
+        (np.where(np.arange(200)[:, None] == 7, np.nan, X), Y, InvalidArgument, "row 7 of x"),
+        (X, ["yes"] * 200, InvalidArgument, "y is of dtype"),
+        (X, (X[:, 0] > 0.0), NoMode, "separates"),
+        (np.column_stack([np.ones(200), X[:, 0]]), (X[:, 0] > 0.3), NoMode, "separates"),
+        (np.column_stack([X[:, 0], X[:, 0]]), Y, NoMode, "depend on each other"),
+    ],
+)
+def test_what_has_no_mode_is_said(x, y, error, words):
+    with pytest.raises(error, match=words):
+        logistic.mode(x, y)
+
+
+def test_with_a_prior_there_is_a_mode_always():
+    apart = X[:, 0] > 0.3
+    theta, _ = logistic.mode(np.column_stack([np.ones(200), X[:, 0]]), apart, prior_scale=10.0)
+    assert np.isfinite(theta).all()
+    with pytest.raises(InvalidArgument, match="prior_scale"):
+        logistic.mode(X, Y, prior_scale=0.0)

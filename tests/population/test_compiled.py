@@ -31,7 +31,7 @@ def failing(n, arm, bad):
 
 def counted(rewards, reward_range=None):
     count = np.zeros(rewards.shape, np.int64)
-    return gr.compiled(counting, (rewards, count), *rewards.shape, reward_range), count
+    return gr.compiled(counting, (rewards, count), *rewards.shape, reward_range=reward_range), count
 
 
 def ranged(rewards):

@@ -166,7 +166,10 @@ def sines(index, arm):
 
 
 def test_population_is_pickled_with_its_function():
-    used, own = gr.factors(ones, 20_000, 3, (-1.0, 1.0)), gr.independent(sines, [300, 200], (-1.0, 1.0))
+    used, own = (
+        gr.factors(ones, 20_000, 3, reward_range=(-1.0, 1.0)),
+        gr.independent(sines, [300, 200], reward_range=(-1.0, 1.0)),
+    )
     for population in (used, own, gr.factors(ones, 300, 3)):
         gr.best(population, rng=seeded())
         copy = pickle.loads(pickle.dumps(population))

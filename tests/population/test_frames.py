@@ -1,6 +1,8 @@
 """Data frames and lists where arrays are wanted, and the names of columns as names of arms."""
 
 import importlib
+import re
+from typing import get_type_hints
 
 import numba
 import numpy as np
@@ -74,12 +76,83 @@ def test_offsets_by_name(given):
     offset = given({"cat": 0.0, "bee": -500.0, "ant": 500.0})
     assert gr.best(table, offset=offset, rng=0).name == "ant"
     assert set(gr.sample(table, log_prior=offset, size=9, rng=0).names) == {"ant"}
-    with pytest.raises(
-        InvalidArgument, match="offset is given for cat, bee, ant, and the arms have no names"
-    ):
+    with pytest.raises(InvalidArgument, match="offset is given by name, and the arms have no names"):
         gr.best(REWARDS, offset=offset, rng=0)
-    with pytest.raises(InvalidArgument, match="log_prior is given for dog, and the arms are ant, bee, cat"):
-        gr.sample(table, log_prior=given({"dog": 0.0}), rng=0)
+    with pytest.raises(InvalidArgument, match=r"log_prior .* bee, cat missing; dog unknown"):
+        gr.sample(table, log_prior=given({"dog": 0.0, "ant": 0.0}), rng=0)
+
+
+LABELS = {
+    "numbers": [5, 10, 20],
+    "numbers from 0": [2, 0, 1],
+    "as text": ["5", "10", "20"],
+    "mixed": ["a", 1, "c"],
+    "levels": [("a", 1), ("a", 2), ("b", 1)],
+}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+@pytest.mark.parametrize("given", ["dict", "Series"])
+def test_labels_of_any_kind_are_names(labels, given):
+    """The last arm in the frame's order is the only one that is possible, and is given first."""
+    pandas = pytest.importorskip("pandas")
+    columns = pandas.MultiIndex.from_tuples(labels) if isinstance(labels[0], tuple) else labels
+    table = gr.table(pandas.DataFrame(REWARDS, columns=columns))
+    numbers = [int(label) if str(label).isdigit() else label for label in labels]
+    offset = dict(zip(numbers[::-1], [0.0, -np.inf, -np.inf], strict=True))
+    offset = offset if given == "dict" else pandas.Series(offset)
+    assert gr.best(table, offset=offset, rng=0).arm == 2
+    assert gr.sample(table, offset, rng=0).arm == 2
+    low, high = (dict.fromkeys(offset.keys(), bound) for bound in (0.0, 2.0))
+    low[numbers[0]] = 0.5
+    with pytest.raises(RewardOutOfRange, match=f"arm {re.escape(table.arm_name(0))} lies"):
+        gr.table(pandas.DataFrame(REWARDS, columns=columns), reward_range=(low, high))
+
+
+@pytest.mark.parametrize(
+    ("call", "name"), [(gr.best, "offset"), (gr.sample, "log_prior"), (gr.table, "reward_range")]
+)
+def test_type_checkers_allow_names(call, name):
+    assert "Mapping" in str(get_type_hints(call)[name])
+
+
+def test_what_nobody_has_named_goes_by_position():
+    pandas = pytest.importorskip("pandas")
+    offset = pandas.Series([-np.inf, -np.inf, 0.0])
+    assert gr.best(pandas.DataFrame(REWARDS, columns=NAMES), offset=offset, rng=0).arm == 2
+    assert gr.best(pandas.DataFrame(REWARDS), offset=offset, rng=0).arm == 2
+    with pytest.raises(InvalidArgument, match="the arms have no names: give an array"):
+        gr.best(pandas.DataFrame(REWARDS), offset=offset[::-1], rng=0)
+    with pytest.raises(InvalidArgument, match="the arms have no names: give an array"):
+        gr.best(REWARDS, offset={0: 0.0, 1: 0.0, 2: 0.0}, rng=0)
+
+
+@pytest.mark.parametrize("labels", [["a", "b", "a"], [1, "b", "1"]])
+@pytest.mark.parametrize("kind", [float, object])
+def test_columns_of_the_same_name(labels, kind):
+    pandas = pytest.importorskip("pandas")
+    twice = pandas.DataFrame(REWARDS.astype(kind), columns=labels)
+    with pytest.raises(InvalidArgument, match=f"column names must differ; '{labels[0]}' occurs twice"):
+        gr.best(twice, rng=0)
+    repeated = pandas.Series([0.0, 1.0, 2.0], index=["ant", "ant", "cat"])
+    with pytest.raises(InvalidArgument, match="the names in offset must differ; 'ant' occurs twice"):
+        gr.best(pandas.DataFrame(REWARDS, columns=NAMES), offset=repeated, rng=0)
+
+
+def test_objects_that_are_floats():
+    pandas = pytest.importorskip("pandas")
+    for given in (REWARDS.astype(object), pandas.DataFrame(REWARDS.astype(object), columns=NAMES)):
+        with pytest.raises(InvalidArgument, match=r"of dtype object; write .astype\(float\)"):
+            gr.table(given)
+    with pytest.raises(InvalidArgument, match="give an array of real numbers"):
+        gr.table(np.array([["a", {}]], object))
+
+
+def test_a_range_by_position_is_no_option():
+    with pytest.raises(TypeError):
+        gr.table(REWARDS, (0.0, 2.0))
+    with pytest.raises(InvalidArgument, match=r"shuffled is \(0.0, 2.0\); it must be True or False"):
+        gr.table(REWARDS, shuffled=(0.0, 2.0))
 
 
 def test_messages_name_the_arm():

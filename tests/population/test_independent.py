@@ -28,7 +28,7 @@ class Recorder:
         return self.arms[arm][index]
 
     def population(self, reward_range=None):
-        return gr.independent(self, [len(arm) for arm in self.arms], reward_range)
+        return gr.independent(self, [len(arm) for arm in self.arms], reward_range=reward_range)
 
     def ranged(self):
         bounds = [(arm.min(initial=0.0), arm.max(initial=0.0)) for arm in self.arms]
@@ -102,7 +102,7 @@ def test_a_race_drops_arms_without_a_range():
 
 
 def test_arms_without_rewards_are_decided_by_the_prior():
-    population = gr.independent(lambda index, arm: index * 0.0, [0, 0, 0], (0.0, 0.0))
+    population = gr.independent(lambda index, arm: index * 0.0, [0, 0, 0], reward_range=(0.0, 0.0))
     for method in ONE_OF_EACH:
         assert method.best(population, [0.0, 2.0, 1.0], seeded()).arm == 1
     draws = gr.sample(population, size=3, method=gr.Exact(), rng=seeded())

@@ -285,3 +285,11 @@ def test_integers_beside_other_numbers_are_refused_where_they_would_be_rounded(m
 
 def test_large_floating_point_numbers_in_a_list_are_rewards():
     assert gr.table([[2.0**62, 1, 0.5], [-np.inf, 2, 0.5]]).arms == 3
+
+
+def test_a_repr_says_how_much_there_is():
+    rewards = seeded().normal(size=(2000, 3))
+    assert repr(gr.table(rewards)) == "Table(size=2_000, arms=3)"
+    assert repr(gr.factors(lambda n, arms: rewards[n][:, arms], 2000, 3)) == "Factors(size=2_000, arms=3)"
+    own = gr.independent(lambda n, arm: rewards[n, arm], [3, 40])
+    assert repr(own) == "Independent(rewards=43, arms=2)"

@@ -126,10 +126,15 @@ def laplace_fits(
     returns: Returns, orders: Sequence[int], tau: float = TAU
 ) -> tuple[Lagged, tuple[Laplace, ...]]:
     """Find the mode of each order, all on the rows that have the lags of the largest."""
+    data, models = models_of(returns, orders, tau)
+    return data, tuple(laplace(model, data) for model in models)
+
+
+def models_of(returns: Returns, orders: Sequence[int], tau: float = TAU) -> tuple[Lagged, list[Arch]]:
+    """Give the models of all orders and the rows they have in common, or say what is wrong with them."""
     if len(orders) < 2 or sorted(set(orders)) != list(orders):
         raise InvalidArgument(f"orders are {list(orders)}; give two or more, each once, the lowest first")
-    data = lagged(returns, max(orders))
-    return data, tuple(laplace(Arch(order, tau), data) for order in orders)
+    return lagged(returns, max(orders)), [Arch(order, tau) for order in orders]
 
 
 class Order(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gumbelrace.applications.arch import ORDERS
+from gumbelrace.applications.arch import ORDERS, models_of
 from gumbelrace.applications.arch_chains import Plan, check_packages, choose_order, write_result
 from gumbelrace.cli.options import Folder, Seed, grouped, no_default
 from gumbelrace.cli.returns import AtNight, Price, Segment, Time, described, returns_of, simulated_returns
@@ -74,6 +74,7 @@ def arch(options: ArchOptions) -> None:
     plan = Plan(options.steps, options.chains, options.delta, seed=options.seed, audited=audited)
     wanted = numbers(options.orders)
     returns = read_or_simulate(options)
+    models_of(returns, wanted)  # what is wrong with them is said before a folder is made
     folder = make_folder(options.out)
     result = choose_order(returns, wanted, plan, folder, waiting)
     with waiting("making the page"):

@@ -58,6 +58,12 @@ class WithDefault(TyperGroup):
         known = args and (args[0] in self.commands or args[0] in ctx.help_option_names)
         return super().parse_args(ctx, args if known else [RESOLVE, *args])
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Show the commands, and what the one takes that needs no name."""
+        super().format_help(ctx, formatter)
+        resolve = self.commands[RESOLVE]
+        resolve.format_help(type(ctx)(resolve, parent=ctx, info_name=RESOLVE), formatter)
+
 
 app = typer.Typer(cls=WithDefault, help="Put mentions of authors into clusters, one for each person.")
 

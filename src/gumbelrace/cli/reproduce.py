@@ -27,9 +27,16 @@ PAGE = "synthetic.html"
 # Beyond this δ the printed table drifts from what it says to hold.
 TRUSTED = 0.37
 
-app = typer.Typer(help="Run the paper's experiments again.", no_args_is_help=True)
+app = typer.Typer()
 app.command()(arch)
 app.command()(coreference)
+
+
+@app.callback(invoke_without_command=True)
+def reproduce(ctx: typer.Context) -> None:
+    """Run the paper's experiments again."""
+    if ctx.invoked_subcommand is None:
+        print(ctx.get_help())
 
 
 @app.command()

@@ -18,6 +18,7 @@ from gumbelrace.errors import InvalidFile, NoPossibleArm
 from gumbelrace.methods.base import Method, Promise, checked_delta
 from gumbelrace.methods.default import default_method
 from gumbelrace.methods.exact import Exact
+from gumbelrace.methods.race import DECLARED
 from gumbelrace.methods.state import is_tie
 from gumbelrace.population.base import Floats
 from gumbelrace.sampling import DRAW
@@ -26,6 +27,7 @@ from gumbelrace.tables.writing import check_table_output, write_table
 
 SHOWN = 20  # columns
 COMPILING = "racing (the first run compiles)"
+IN_WORDS = "no number is -inf, unless --reward-range goes down to it"
 HINT = "; --reward-range LOW HIGH would prove it"
 ADDED_UP = "; then the file was added up, and the other draws are exact"
 NOTHING_IS_BEST = "every column holds an infinity; leave out the rows that have one"
@@ -222,14 +224,14 @@ def draw_exactly(population: Chunks, prior: Floats, draws: int, rng: np.random.G
 
 
 def report(population: Chunks, promise: Promise) -> dict[str, Any]:
-    scores = population.scores
+    scores, assumption = population.scores, promise.assumption
     return {
         "columns": len(scores.names),
         "rows": scores.rows,
         "numbers_read": population.scores_read,
         "read_through_first": scores.checked,
         "proved": promise.proved,
-        "assumption": promise.assumption,
+        "assumption": None if assumption is None else assumption.replace(DECLARED, IN_WORDS),
     }
 
 

@@ -77,6 +77,8 @@ def as_generator(rng: object) -> np.random.Generator:
     """
     if isinstance(rng, np.random.Generator):
         return rng
+    if isinstance(rng, np.random.SeedSequence):
+        rng = copy.deepcopy(rng)  # it counts what is spawned from it, and a seed shall stay the same
     if not isinstance(rng, str | bool | np.random.RandomState):
         with suppress(TypeError, ValueError):
             return np.random.default_rng(rng)  # type: ignore[arg-type]

@@ -103,9 +103,9 @@ class Kernel(ABC, Generic[State]):
         rng : numpy.random.Generator, int, or None
             A generator, a seed, or None for no seed.
 
-        Yields
-        ------
-        state, info
+        Returns
+        -------
+        iterator of (state, info)
             As `step` gives them.
 
         Examples
@@ -117,8 +117,11 @@ class Kernel(ABC, Generic[State]):
         ...     if (state.labels == state.labels[0]).all():
         ...         break
         """
-        rng = as_generator(rng)
-        state = self.start(rng=rng) if state is None else self.as_state(state)
+        generator = as_generator(rng)  # now, and not at the first step
+        start = self.start(rng=generator) if state is None else self.as_state(state)
+        return self._endless(generator, start)
+
+    def _endless(self, rng: np.random.Generator, state: State) -> Iterator[tuple[State, Info]]:
         while True:
             state, info = self.step(rng, state)
             yield state, info

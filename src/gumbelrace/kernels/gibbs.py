@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.core.random import Rng
+from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.kernels.base import Info, Kernel
 from gumbelrace.kernels.checks import check_function, check_room, check_state, check_sweeps, set_method
@@ -95,6 +95,7 @@ class Gibbs(Kernel[Labels]):
 
     def start(self, labels: ArrayLike | None = None, *, rng: Rng = None) -> Labels:
         """Give the state of a chain that starts from labels; by default, all variables have label 0."""
+        as_generator(rng)
         return Labels(self._labels(np.zeros(self.variables, np.int64) if labels is None else labels))
 
     def step(self, rng: np.random.Generator, state: Labels) -> tuple[Labels, Info]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.core.pool import Pool
-from gumbelrace.core.random import Rng, check_generator
+from gumbelrace.core.random import Rng, as_generator, check_generator
 from gumbelrace.errors import FactorFailed, InvalidArgument
 from gumbelrace.kernels.base import Info, Kernel
 from gumbelrace.kernels.checks import check_function, check_state, check_target, real_fields, set_method
@@ -139,6 +139,7 @@ class Langevin(Kernel[LangevinState]):
         self, position: ArrayLike | None = None, step: float = 1.0, *, rng: Rng = None
     ) -> LangevinState:
         """Give the state of a chain that starts from a position, as in `Metropolis`, with a step size ε."""
+        as_generator(rng)
         if not (isinstance(step, Real) and 0.0 < float(step) < math.inf):
             raise InvalidArgument(f"step is {step!r}; it must be more than 0, and finite")
         return LangevinState(position_of(position, self), math.log(step))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gumbelrace.core.pool import Pool
-from gumbelrace.core.random import Rng, check_generator
+from gumbelrace.core.random import Rng, as_generator, check_generator
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.kernels.base import Block, Info, Kernel
 from gumbelrace.kernels.checks import check_part, check_state, check_target, real_fields, set_method
@@ -168,7 +168,8 @@ class Metropolis(Kernel[Position]):
 
     Known algorithms are special cases of the method: ``Race(methods.Serfling())`` is the test of Bardenet,
     Doucet & Holmes (2014) with δ spread evenly over the looks, and ``Race()`` that of
-    Korattikara, Chen & Welling (2014) with looks that double and a normal law in place of Student's t.
+    Korattikara, Chen & Welling (2014), by Student's t as well, with looks that double and a δ for all looks
+    together.
     Gibbs sampling of a binary variable is a race of two arms as well (see `Gibbs`).
 
     Parameters
@@ -221,6 +222,7 @@ class Metropolis(Kernel[Position]):
 
         Where the likelihood has an expansion (`parameter_taylor`), the default is its centre.
         """
+        as_generator(rng)
         return Position(position_of(position, self))
 
     def as_state(self, state: Position) -> Position:

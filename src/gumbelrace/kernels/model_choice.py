@@ -15,7 +15,7 @@ from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.auditing import Audited
 from gumbelrace.core.pool import Pool
@@ -187,7 +187,7 @@ class CarlinChib(Kernel[ModelChoice]):
     tuning: ClassVar[frozenset[str]] = frozenset({"log_weights", "iteration"})
 
     models: Sequence[Candidate]
-    likelihood: Callable[[list[Floats]], Population]
+    likelihood: Callable[[list[Floats]], Population | ArrayLike]
     _: KW_ONLY
     adapt_for: int = 0
     gain: Callable[[int], float] = wang_landau

@@ -291,7 +291,7 @@ class Watched:
     def __init__(self, likelihood: Likelihood, is_far: IsFar) -> None:
         self._likelihood, self._is_far, self.far = likelihood, is_far, False
 
-    def __call__(self, points: Floats) -> Population:
+    def __call__(self, points: Floats) -> Population | ArrayLike:
         self.far = any(self._is_far(x) for x in points)
         return self._likelihood(points)
 

@@ -9,6 +9,7 @@ import scipy  # its parts load when first used
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.core.jit import part
+from gumbelrace.core.random import check_generator
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import Floats
@@ -46,7 +47,7 @@ class NormalPseudoprior:
     """
 
     mean: Any
-    covariance: Any
+    covariance: Any = field(repr=False)
     _root: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -72,7 +73,7 @@ class NormalPseudoprior:
 
     def sample(self, rng: np.random.Generator) -> Floats:
         """Draw a parameter."""
-        return self.at(rng.standard_normal(len(self.mean)))
+        return self.at(check_generator(rng).standard_normal(len(self.mean)))
 
     def at(self, z: Floats) -> Floats:
         """Give the parameter whose standardised value is z."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gumbelrace.core.random import Rng
+from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.kernels.base import Info, Kernel
 from gumbelrace.kernels.checks import check_part, check_state, check_target, real_fields, set_method
 from gumbelrace.kernels.normal_laws import checked_scale, stretched
@@ -132,6 +132,7 @@ class Slice(Kernel[Position]):
 
         Where the likelihood has an expansion (`parameter_taylor`), the default is its centre.
         """
+        as_generator(rng)
         return Position(position_of(position, self))
 
     def as_state(self, state: Position) -> Position:

@@ -6,9 +6,11 @@ row n and arm i is log f_n(points[i]).
 """
 
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gumbelrace.core.random import check_generator
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
@@ -18,8 +20,9 @@ from gumbelrace.methods.base import Asked, Method
 from gumbelrace.methods.questions import PROPOSED, Question
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import Floats, Population
+from gumbelrace.population.table import as_population
 
-Likelihood = Callable[[Floats], Population]
+Likelihood = Callable[[Floats], Population | ArrayLike]
 LogPrior = Callable[[Floats], float]
 
 
@@ -87,13 +90,14 @@ def checked_point(position: Any) -> Floats:
     return point
 
 
-def checked_population(population: Any, arms: int) -> Population:
-    """Return what a likelihood gave if it has as many arms as were asked for."""
-    if not isinstance(population, Population):
+def checked_population(given: Any, arms: int) -> Population:
+    """Return what a likelihood gave, an array as a table, if it has as many arms as were asked for."""
+    if given is None or isinstance(given, str | Real) or callable(given):
         raise InvalidArgument(
-            f"the likelihood gave a {type(population).__name__}; it must give a population, for example "
-            "gumbelrace.compiled(...)"
+            f"the likelihood gave a {type(given).__name__}; it must give a population, for example "
+            "gumbelrace.compiled(...), or an array of shape (rows, points)"
         )
+    population = as_population(given)
     if population.arms != arms:
         raise ShapeMismatch(
             f"the likelihood gave a population of {population.arms} arms; it must have {arms}, "

@@ -6,7 +6,7 @@ difference of two arms, or of each arm alone.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.gaussian_walk import b_normal
+from gumbelrace.population.base import checked_flag
 
 Floats = NDArray[np.float64]
 
@@ -117,11 +118,14 @@ class Normal(Bound):
     arms, and has no Student distribution.
     """
 
-    student: bool = True
+    student: bool = field(default=True, kw_only=True)
     first = 50
     needs_range = False
     assumption = "means of the rewards read are normally distributed"
     adds_in_squares = True
+
+    def __post_init__(self) -> None:
+        checked_flag(self.student, "student")
 
     def coefficients(self, delta: float, looks: NDArray[np.int64], size: int) -> Coefficients:
         """Give what σ̂ is multiplied with at each look, and zeros."""

@@ -5,7 +5,7 @@ method at that δ. `method` alone: that one. Both: an error, since a method has 
 """
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ def default_method(population: Population, delta: float = SINGLE_DELTA) -> Metho
     return Default(delta, delta).where(population.knows_range)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Default(Method):
     """The default method of each population: for kernels, which meet a new one at every decision.
 
@@ -58,6 +58,13 @@ class Default(Method):
     def __post_init__(self) -> None:
         for name in ("delta", "by_normal_law"):
             object.__setattr__(self, name, checked_delta(getattr(self, name)))
+
+    def __repr__(self) -> str:
+        """Say in words what was chosen: users cannot write the class."""
+        law = (
+            "" if self.by_normal_law == self.delta else f"; {self.by_normal_law:g} where no range is known"
+        )
+        return f"default method (delta={self.delta:g}{law})"
 
     @property
     def promise(self) -> Promise:
@@ -103,14 +110,30 @@ def chosen_method(delta: float | None, method: Method | None, default: Method | 
     Examples
     --------
     >>> chosen_method(0.01, None)
-    Default(delta=0.01, by_normal_law=0.01)
+    default method (delta=0.01)
     """
     if method is None:
         return (default or Default()) if delta is None else Default(delta, delta)
     if delta is not None:
-        name = type(checked_method(method)).__name__
-        raise InvalidArgument(f"a method has its own delta: write method={name}(delta={delta}) alone")
+        raise InvalidArgument(f"give delta or method, not both{_example(checked_method(method), delta)}")
     return checked_method(method)
+
+
+def _example(method: Method, delta: float) -> str:
+    """Show the same method at another δ, if it has one, as a user would write it."""
+    if isinstance(method, Default):
+        return ": leave method out"
+    if not is_dataclass(method) or all(item.name != "delta" for item in fields(method)):
+        return f": {type(method).__name__} has no delta of its own"
+    other = replace(method, delta=delta)
+    shown = [item for item in fields(other) if item.name == "delta" or not _is_default(other, item)]
+    options = ", ".join(f"{item.name}={getattr(other, item.name)!r}" for item in shown)
+    return f": write method={type(method).__name__}({options})"
+
+
+def _is_default(method: Method, item: Field[Any]) -> bool:
+    default = item.default if item.default_factory is MISSING else item.default_factory()
+    return bool(getattr(method, item.name) == default)
 
 
 def single_method(delta: float | None, method: Method | None) -> Method:

@@ -7,10 +7,15 @@ from gumbelrace.lazy import later
 _NAMES = {
     "gumbelrace.models.potts": ("Ising", "Pairwise", "Potts"),
 }
-_MODULES = ("arch", "coreference")
+_MODULES = ("arch", "coreference", "logistic", "potts")
 
 if TYPE_CHECKING:
-    from gumbelrace.models import arch as arch, coreference as coreference
+    from gumbelrace.models import (
+        arch as arch,
+        coreference as coreference,
+        logistic as logistic,
+        potts as potts,
+    )
     from gumbelrace.models.potts import Ising as Ising, Pairwise as Pairwise, Potts as Potts
 else:  # hidden from type checkers, which would take any name at all
     __all__, __getattr__, __dir__ = later(__name__, _NAMES, _MODULES)

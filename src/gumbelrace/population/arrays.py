@@ -1,18 +1,25 @@
 """What users give as arrays of numbers, checked: nothing is dropped, rounded or guessed without a word."""
 
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 
 Floats = NDArray[np.float64]
+# A number for each arm: in the order of the arms, or by their names.
+ByArm = ArrayLike | Mapping[Any, float]
 
 # Double precision holds every whole number up to this one.
 LARGEST_WHOLE = 2**53
 # Larger rewards would overflow where they are squared and added up.
 LARGEST_REWARD = 1e150
+# Names of arms that a message lists.
+LISTED = 6
 NO_REWARD = f"is NaN, +inf or beyond {LARGEST_REWARD:g}"
 
 
@@ -33,25 +40,55 @@ def real_array(given: Any, name: str) -> NDArray[Any]:
         array = np.stack([real_array(given[column], f"{name}[{column!r}]") for column in columns], axis=1)
     if array.dtype.kind not in "fiub":
         what = f"a {type(given).__name__}" if array.ndim == 0 else f"of dtype {array.dtype}"
-        raise InvalidArgument(f"{name} is {what}; give an array of real numbers")
+        raise InvalidArgument(f"{name} is {what}; {_advice(array)}")
     if _has_rounded(given, array):
         raise InvalidArgument(f"{name} has {ROUNDED}")
     _check_precision(array, name)
     return array
 
 
+def _advice(array: NDArray[Any]) -> str:
+    """Say what to give in the place of an array that is none of real numbers."""
+    if array.ndim > 0 and array.dtype.hasobject:
+        with suppress(TypeError, ValueError, OverflowError):
+            array.astype(np.float64)
+            return "write .astype(float)"
+    return "give an array of real numbers"
+
+
 def column_names(given: Any) -> tuple[str, ...] | None:
     """Give the names of the columns of a data frame, or of a table of Arrow; None if they have none."""
-    names = _columns(given)
-    # Frames that were made without names have numbers.
-    return tuple(map(str, names)) if any(isinstance(name, str) for name in names) else None
+    names = tuple(map(_name, _columns(given)))
+    return None if not names or _is_numbered(getattr(given, "columns", None)) else names
 
 
 def _columns(given: Any) -> list[Any]:
     kind = type(given)
     if hasattr(kind, "column_names"):
-        return list(given.column_names)
-    return list(given.columns) if hasattr(kind, "columns") else []
+        labels = list(given.column_names)
+    else:
+        labels = list(given.columns) if hasattr(kind, "columns") else []
+    _check_differ(list(map(_name, labels)), "column names")
+    return labels
+
+
+def _is_numbered(labels: Any) -> bool:
+    """Whether labels are those of pandas where nobody gave any: 0, 1, 2, ..."""
+    return type(labels).__name__ == "RangeIndex" and list(labels) == list(range(len(labels)))
+
+
+def _name(label: Any) -> str:
+    """Give a label as a name; in tuples as well, NumPy's numbers are written as Python's."""
+    if isinstance(label, tuple):
+        label = tuple(part.item() if isinstance(part, np.generic) else part for part in label)
+    return str(label)
+
+
+def _check_differ(names: list[str], what: str) -> None:
+    if len(set(names)) < len(names):
+        twice, count = Counter(names).most_common(1)[0]
+        often = "twice" if count == 2 else f"{count} times"
+        raise InvalidArgument(f"{what} must differ; {twice!r} occurs {often}")
 
 
 def by_name(given: Any, names: tuple[str, ...] | None, what: str) -> Any:
@@ -62,13 +99,29 @@ def by_name(given: Any, names: tuple[str, ...] | None, what: str) -> Any:
     >>> by_name({"b": 2.0, "a": 1.0}, ("a", "b"), "offset")
     [1.0, 2.0]
     """
-    keys = list(given.keys()) if hasattr(given, "keys") else []
-    if not any(isinstance(key, str) for key in keys):
+    is_frame, is_mapping = hasattr(type(given), "columns"), hasattr(type(given), "keys")
+    if is_frame or not is_mapping or _is_numbered(given.keys()):
         return given
-    if sorted(map(str, keys)) != sorted(names or ()):
-        arms = f"the arms are {', '.join(names)}" if names else "the arms have no names: give an array"
-        raise InvalidArgument(f"{what} is given for {', '.join(map(str, keys))}, and {arms}")
-    return [given[name] for name in names or ()]
+    labels = [_name(label) for label in given.keys()]  # noqa: SIM118  a series iterates over its values
+    _check_differ(labels, f"the names in {what}")
+    if names is None:
+        raise InvalidArgument(f"{what} is given by name, and the arms have no names: give an array")
+    _check_same(labels, names, what)
+    found = dict(zip(labels, (value for _, value in given.items()), strict=True))
+    return [found[name] for name in names]
+
+
+def _check_same(labels: list[str], names: tuple[str, ...], what: str) -> None:
+    missing, unknown = sorted(set(names) - set(labels)), sorted(set(labels) - set(names))
+    wrong = [
+        f"{_listed(found)} {how}" for found, how in ((missing, "missing"), (unknown, "unknown")) if found
+    ]
+    if wrong:
+        raise InvalidArgument(f"{what} must have every arm by its name: {'; '.join(wrong)}")
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:LISTED]) + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")
 
 
 def _check_precision(array: NDArray[Any], name: str) -> None:

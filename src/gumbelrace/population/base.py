@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.core.jit import call, part
+from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.core.rows import IndependentRows, Rows, Stream, Streams
 from gumbelrace.errors import (
     FactorFailed,
@@ -18,7 +19,7 @@ from gumbelrace.errors import (
     RewardOutOfRange,
     ShapeMismatch,
 )
-from gumbelrace.population.arrays import LARGEST_REWARD, NO_REWARD, floats, no_rewards
+from gumbelrace.population.arrays import LARGEST_REWARD, NO_REWARD, ByArm, by_name, floats, no_rewards
 from gumbelrace.population.control import ControlVariate, Known, checked_impossible, nothing_known
 
 Floats = NDArray[np.float64]
@@ -29,6 +30,7 @@ CODE, ROW, ARM = 0, 1, 2
 FINE, FAILED, NOT_A_REWARD, OUT_OF_RANGE, IMPOSSIBLE = 0, 1, 2, 3, 4
 
 
+NO_RANGE = "reward_range must be (low, high), each a number or an array of length {}"
 IN_RANDOM_ORDER = "the rows lie in random order"
 
 
@@ -144,6 +146,10 @@ class Population(ABC):
         self.arms, self.sizes = len(sizes), sizes
         self._independent: IndependentRows | None = None
 
+    def __repr__(self) -> str:
+        """Say how much there is, and nothing of the data."""
+        return f"{type(self).__name__}(rewards={self.rewards:_}, arms={self.arms:_})"
+
     def arm_name(self, arm: int) -> str:
         """Give the name of an arm, for messages: its number, if it has none."""
         return repr(self.names[arm]) if self.names else str(arm)
@@ -204,8 +210,15 @@ class Population(ABC):
         """Whether the rows that can be -inf were declared, so that another one is an error."""
         return self.known is not None and self.known.finite
 
-    def reshuffled(self, rng: np.random.Generator) -> Self:
-        """Return the same population, its rows in a new random order if draws share one."""
+    def reshuffled(self, rng: Rng) -> Self:
+        """Return the same population, its rows in a new random order if draws share one.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator, int, or None
+            A generator, a seed, or None for no seed.
+        """
+        as_generator(rng)
         return self
 
     def minus(self, control: ControlVariate) -> "Population":
@@ -318,6 +331,10 @@ class SharedPopulation(Population):
         super().__init__(np.full(arms, rows.size, np.int64))
         self.rows = rows
 
+    def __repr__(self) -> str:
+        """Say how many rows and arms there are."""
+        return f"{type(self).__name__}(size={self.size:_}, arms={self.arms:_})"
+
     @property
     def size(self) -> int:
         """Number of rows, N."""
@@ -356,18 +373,20 @@ def unlimited(arms: int, finite: bool = False) -> Range:
     return np.full(arms, -LARGEST_REWARD if finite else -np.inf), np.full(arms, LARGEST_REWARD)
 
 
-def checked_range(reward_range: tuple[ArrayLike, ArrayLike] | None, arms: int) -> Range | None:
+def checked_range(
+    reward_range: tuple[ByArm, ByArm] | None, arms: int, names: tuple[str, ...] | None = None
+) -> Range | None:
     """Turn a user's range into two arrays of length `arms`, or say what is wrong with it."""
     if reward_range is None:
         return None
     try:
-        low, high = (
-            np.array(np.broadcast_to(floats(side, "reward_range"), (arms,))) for side in reward_range
-        )
+        sides = [by_name(side, names, "reward_range") for side in reward_range]
+    except TypeError as error:
+        raise ShapeMismatch(NO_RANGE.format(arms)) from error
+    try:
+        low, high = (np.array(np.broadcast_to(floats(side, "reward_range"), (arms,))) for side in sides)
     except (TypeError, ValueError) as error:
-        raise ShapeMismatch(
-            f"reward_range must be (low, high), each a number or an array of length {arms}"
-        ) from error
+        raise ShapeMismatch(NO_RANGE.format(arms)) from error
     bad = ~(low <= high) | np.isinf(high) | no_rewards(low) | no_rewards(high)
     if bad.any():
         arm = int(np.argmax(bad))
@@ -384,3 +403,10 @@ def checked_count(value: Any, name: str, least: int = 1) -> int:
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
         raise InvalidArgument(f"{name} is {value!r}; it must be an integer of at least {least}")
     return int(value)
+
+
+def checked_flag(value: Any, name: str) -> bool:
+    """Return `value` if it is True or False: anything else was meant for another argument."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidArgument(f"{name} is {value!r}; it must be True or False")
+    return bool(value)

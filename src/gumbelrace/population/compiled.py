@@ -33,6 +33,7 @@ def compiled(
     data: tuple[Any, ...],
     size: int,
     arms: int,
+    *,
     reward_range: tuple[ArrayLike, ArrayLike] | None = None,
     impossible: ArrayLike | None = None,
 ) -> "Compiled":

@@ -32,6 +32,7 @@ def factors(
     log_factors: LogFactors,
     size: int,
     arms: int,
+    *,
     reward_range: tuple[ArrayLike, ArrayLike] | None = None,
     impossible: ArrayLike | None = None,
 ) -> "Factors":

@@ -19,6 +19,7 @@ LogFactors = Callable[[NDArray[np.int64], int], Any]
 def independent(
     log_factors: LogFactors,
     sizes: ArrayLike,
+    *,
     reward_range: tuple[ArrayLike, ArrayLike] | None = None,
 ) -> "Independent":
     """Make a population whose arms have different numbers of log factors.

@@ -43,7 +43,7 @@ class Following(Family, Protocol):
         """Give slots that know what they are of these log factors."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Likelihood:
     """Σ_n log f_n(θ), with an optional control variate. See `likelihood`."""
 
@@ -53,6 +53,11 @@ class Likelihood:
     reward_range: tuple[ArrayLike, ArrayLike] | None = None
     control: Family | None = None
     impossible: Indices | None = None
+
+    def __repr__(self) -> str:
+        """Say how many rows there are, and nothing of the data."""
+        control = "" if self.control is None else f", control={type(self.control).__name__}(...)"
+        return f"Likelihood(size={self.size:_}{control})"
 
     @property
     def size(self) -> int:
@@ -114,6 +119,7 @@ def likelihood(
     log_factor: Any,
     data: tuple[Any, ...],
     size: int,
+    *,
     reward_range: tuple[ArrayLike, ArrayLike] | None = None,
     impossible: ArrayLike | None = None,
 ) -> Likelihood:

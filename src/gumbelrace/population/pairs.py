@@ -41,7 +41,7 @@ OURS = 5
 
 
 def pairs(
-    log_factor: Any, data: tuple[Any, ...], size: int, reward_range: tuple[float, float] | None = None
+    log_factor: Any, data: tuple[Any, ...], size: int, *, reward_range: tuple[float, float] | None = None
 ) -> "Pairs":
     """Make a symmetric factor of pairs that a numba function computes.
 
@@ -107,6 +107,10 @@ class Pairs:
     ) -> None:
         self.size, self.reward_range = size, reward_range
         self._log_factor, self._data = log_factor, data
+
+    def __repr__(self) -> str:
+        """Say how many mentions there are, and nothing of the data."""
+        return f"Pairs(size={self.size:_}, reward_range={self.reward_range})"
 
     @property
     def identity(self) -> dict[str, Any]:

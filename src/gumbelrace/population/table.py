@@ -14,13 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.core.jit import FAST, READER
 from gumbelrace.core.packed import pack, unpack
-from gumbelrace.core.random import beside
+from gumbelrace.core.random import Rng, as_generator, beside
 from gumbelrace.core.rows import Rows, block_length
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.arrays import (
     LARGEST_REWARD,
     LARGEST_WHOLE,
     ROUNDED,
+    ByArm,
     column_names,
     no_rewards,
     real_array,
@@ -34,6 +35,7 @@ from gumbelrace.population.base import (
     Population,
     Range,
     SharedPopulation,
+    checked_flag,
     checked_range,
 )
 from gumbelrace.population.control import ControlVariate, Indices, check_fit, known
@@ -46,8 +48,9 @@ READABLE = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"}
 
 def table(
     rewards: ArrayLike,
+    *,
     shuffled: bool = False,
-    reward_range: tuple[ArrayLike, ArrayLike] | None = None,
+    reward_range: tuple[ByArm, ByArm] | None = None,
 ) -> "Table | MappedTable":
     """Make a population of the rewards in an array.
 
@@ -70,7 +73,8 @@ def table(
         Whether the rows already lie in random order. They are not shuffled then, and what is promised
         about draws rests on it.
     reward_range : (low, high), optional
-        Bounds on the rewards of each arm, to spare the pass over a large file.
+        Bounds on the rewards of each arm, to spare the pass over a large file: numbers, or arrays of length
+        D; where arms have names, also by these.
 
     Examples
     --------
@@ -84,7 +88,10 @@ def table(
         raise ShapeMismatch(
             f"rewards has shape {rewards.shape}; it must be (rows, arms) with at least one of each"
         )
-    given = checked_range(reward_range, rewards.shape[1])
+    given, shuffled = (
+        checked_range(reward_range, rewards.shape[1], names),
+        checked_flag(shuffled, "shuffled"),
+    )
     if isinstance(rewards, np.memmap):
         if rewards.dtype.newbyteorder("=") != rewards.dtype or rewards.dtype.str[1:] not in READABLE:
             raise InvalidArgument(
@@ -188,13 +195,14 @@ class Table(_Array):
             other._use(self._rewards.copy())
         return other
 
-    def reshuffled(self, rng: np.random.Generator) -> Self:
+    def reshuffled(self, rng: Rng) -> Self:
         """Return the same rewards, their rows in a new random order if draws share one."""
+        generator = as_generator(rng)
         if not self.shares_order:
             return self
         other = copy.copy(self)
         other._taken_as_shuffled = False
-        other._shuffle(rng)
+        other._shuffle(generator)
         return other
 
     def minus(self, control: ControlVariate) -> "Table":
@@ -276,8 +284,9 @@ class MappedTable(_Array):
         """The rewards in the file."""
         return {"rewards": self._rewards.T}
 
-    def reshuffled(self, rng: np.random.Generator) -> Self:
+    def reshuffled(self, rng: Rng) -> Self:
         """Return the population itself, unless draws share the order of the file, which stays as it is."""
+        as_generator(rng)
         if self.shares_order:
             raise InvalidArgument(
                 "the rows of a memory map stay where they are, and cannot be put in a new order; leave "

@@ -67,7 +67,8 @@ def _chosen(found: list[str], given: Mapping[str, str], path: str | Path) -> dic
     chosen = {name: column for name, column in {**own, **given}.items() if column}
     if "author" not in chosen:
         raise InvalidArgument(
-            f"{path} has no column 'author'; say which has the names: {', '.join(found) or 'it has none'}"
+            f"{path} has no column 'author'; say which of {', '.join(found) or 'none'} has the names: "
+            "columns={'author': NAME}, or --column author=NAME"
         )
     return chosen
 

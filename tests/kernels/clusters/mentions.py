@@ -14,7 +14,7 @@ def looked_up(i, j, table):
 
 
 def pairs_of(table, reward_range=None):
-    return gr.pairs(looked_up, (np.ascontiguousarray(table),), len(table), reward_range)
+    return gr.pairs(looked_up, (np.ascontiguousarray(table),), len(table), reward_range=reward_range)
 
 
 def symmetric(n, mean, scale, seed):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.core.pool import Pool
-from gumbelrace.core.random import Rng, check_generator
+from gumbelrace.core.random import Rng, as_generator, check_generator
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.kernels.base import Checked, Info, Kernel
 from gumbelrace.kernels.checks import check_pairs, check_room, check_state, check_sweeps
@@ -128,6 +128,7 @@ class ClusterGibbs(Kernel[Labels]):
         By default every mention has a cluster of its own; with ``placed=False`` none, and they enter one by
         one in the first sweep.
         """
+        as_generator(rng)
         if labels is not None:
             return Labels(self._checked_labels(labels))
         n = self.pairs.size

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from gumbelrace.core.jit import kernel, part
 from gumbelrace.core.rows import LARGEST
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.population.arrays import LARGEST_REWARD, check_unmasked
+from gumbelrace.population.arrays import LARGEST_REWARD, check_unmasked, real_array
 from gumbelrace.population.base import Floats
 
 # Rows of the head before it is first looked at; each look doubles them.
@@ -79,6 +79,8 @@ def laid_out(adjacency: Any, potential: Any) -> Layout:
 def checked_adjacency(adjacency: Any) -> Any:
     """Return the weights as a CSR array with sorted columns and no zeros, or say what is wrong."""
     check_unmasked(adjacency, "the adjacency")
+    if isinstance(adjacency, list | tuple):
+        adjacency = real_array(adjacency, "the adjacency")
     if len(getattr(adjacency, "shape", ())) != 2 or adjacency.shape[0] != adjacency.shape[1]:
         shape = getattr(adjacency, "shape", type(adjacency).__name__)
         raise ShapeMismatch(f"the adjacency is {shape}; it must be square, (n, n)")

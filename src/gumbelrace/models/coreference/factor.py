@@ -216,7 +216,7 @@ class Factor:
 
     def pairs(self, block: Block) -> Pairs:
         """Make the pairwise factor of a block's mentions, compiled."""
-        return pairs(log_factor, self.data(block), len(block), self.shaping.reward_range)
+        return pairs(log_factor, self.data(block), len(block), reward_range=self.shaping.reward_range)
 
     def data(self, block: Block) -> tuple[Any, ...]:
         """Give what the compiled `log_factor` takes after the two mentions."""
