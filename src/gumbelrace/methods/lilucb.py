@@ -11,7 +11,8 @@ For rewards that are sub-Gaussian with scale σ, the upper confidence bound afte
 
 and an arm is returned once it has been read λ times as often as all others together (Jamieson, Malloy,
 Nowak & Bubeck, COLT 2014). Arms may have different numbers of rewards: what is compared is N_i times the
-mean, plus the offset.
+mean, plus the offset. Beside an arm that has no more rewards, "as often" would say nothing: then the arm on
+top is read to its end.
 """
 
 from dataclasses import dataclass
