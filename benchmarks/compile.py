@@ -44,7 +44,8 @@ KERNELS = {
 @numba.njit
 def log_factor(i, j, x):
     return 1.0 - abs(x[i] - x[j])
-kernel = gr.ClusterGibbs(gr.pairs(log_factor, (rng.normal(size=40),), 40, reward_range=(-10.0, 1.0)), method=gr.Race())
+pairs = gr.pairs(log_factor, (rng.normal(size=40),), 40, reward_range=(-10.0, 1.0))
+kernel = gr.ClusterGibbs(pairs, method=gr.Race())
 kernel.step(rng, kernel.start(rng=rng))
 """,
 }
