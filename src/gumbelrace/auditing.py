@@ -15,6 +15,7 @@ from gumbelrace.methods.default import single_method
 from gumbelrace.methods.exact import compared
 from gumbelrace.methods.loop import Plan
 from gumbelrace.methods.state import Results
+from gumbelrace.population.arrays import ByArm
 from gumbelrace.population.base import Population, checked_count
 from gumbelrace.population.table import as_population
 from gumbelrace.sampling import DRAW, batches, checked_prior, share_read
@@ -26,7 +27,7 @@ def audit(
     method: Method | None = None,
     *,
     draws: int = 1000,
-    log_prior: ArrayLike | None = None,
+    log_prior: ByArm | None = None,
     delta: float | None = None,
     rng: Rng = None,
     confidence: float = 0.95,

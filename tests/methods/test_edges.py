@@ -226,8 +226,8 @@ for seed in range(8):
     impossible = rng.random(20) < 0.6
     impossible[seed] = False
     rewards[:, impossible] = -np.inf
-    log_factors = lambda index, arms: rewards[np.ix_(index, arms)]  # noqa: E731
-    population = gr.factors(log_factors, 60, 20, reward_range=(-np.inf, 9.0))
+    bounds = -np.inf, 9.0
+    population = gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], 60, 20, reward_range=bounds)
     for method in [gr.LilUCB(), gr.LilUCB.guaranteed()]:
         outcome = method.best(population, None, rng)
         assert not impossible[outcome.arm]

@@ -17,7 +17,7 @@ from gumbelrace.errors import InvalidArgument, NoPossibleArm, ShapeMismatch, Unk
 from gumbelrace.methods.loop import Plan, answer_each, new_workspace, prepared
 from gumbelrace.methods.questions import Question, put_noise
 from gumbelrace.methods.state import QUESTION, RaceState, Results, new_results, part_of
-from gumbelrace.population.arrays import by_name, floats
+from gumbelrace.population.arrays import ByArm, by_name, floats
 from gumbelrace.population.base import CODE, FINE, Floats, Population, SharedPopulation
 from gumbelrace.population.table import as_population
 
@@ -174,7 +174,7 @@ class Method(ABC):
         return Question.WINNER in self.answers
 
     def best(
-        self, population: Population | ArrayLike, offset: ArrayLike | None = None, rng: Rng = None
+        self, population: Population | ArrayLike, offset: ByArm | None = None, rng: Rng = None
     ) -> Outcome:
         """Find the best arm.
 
@@ -196,7 +196,7 @@ class Method(ABC):
         self,
         asked: Asked,
         population: Population,
-        offset: ArrayLike | None,
+        offset: ByArm | None,
         rng: np.random.Generator,
     ) -> Outcome:
         """Answer a question once."""

@@ -97,11 +97,11 @@ class GraphGibbs(Kernel[Labels]):
     ((100,), 10, 600)
     """
 
-    adjacency: Any
+    adjacency: Any = field(repr=False)
     labels: int
     potential: Potential | Callable[..., float]
     _: KW_ONLY
-    unary: ArrayLike | None = None
+    unary: ArrayLike | None = field(default=None, repr=False)
     scan: Scan = field(default_factory=Systematic)
     annealing: Annealing = field(default_factory=Constant)
     delta: InitVar[float | None] = None
