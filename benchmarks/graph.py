@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from shared import run_sections, show
 
 import gumbelrace as gr
-from gumbelrace.kernels.tally import READ, ROWS
+from gumbelrace.kernels.base import READ, ROWS
 from gumbelrace.models.potts import gaussian_lattice
 
 Floats = NDArray[np.float64]

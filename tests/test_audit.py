@@ -10,8 +10,7 @@ from tests.common import seeded
 import gumbelrace as gr
 from gumbelrace.core.random import bits_of
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.methods.questions import Question, put_noise
-from gumbelrace.methods.state import new_results
+from gumbelrace.methods.state import Question, new_results, put_noise
 from gumbelrace.verdict import clopper_pearson
 
 REWARDS = np.random.default_rng(1).uniform(size=(400, 4), high=0.05)

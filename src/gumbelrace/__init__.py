@@ -29,8 +29,7 @@ _NAMES = {
     "gumbelrace.methods.race": ("Race",),
     "gumbelrace.population.base": ("Population",),
     "gumbelrace.population.compiled": ("compiled",),
-    "gumbelrace.population.factors": ("factors",),
-    "gumbelrace.population.independent": ("independent",),
+    "gumbelrace.population.factors": ("factors", "independent"),
     "gumbelrace.population.likelihood": ("likelihood",),
     "gumbelrace.population.pairs": ("pairs",),
     "gumbelrace.population.table": ("table",),
@@ -75,8 +74,7 @@ if TYPE_CHECKING:
     from gumbelrace.methods.race import Race as Race
     from gumbelrace.population.base import Population as Population
     from gumbelrace.population.compiled import compiled as compiled
-    from gumbelrace.population.factors import factors as factors
-    from gumbelrace.population.independent import independent as independent
+    from gumbelrace.population.factors import factors as factors, independent as independent
     from gumbelrace.population.likelihood import likelihood as likelihood
     from gumbelrace.population.pairs import pairs as pairs
     from gumbelrace.population.table import table as table

@@ -12,8 +12,7 @@ from gumbelrace.errors import InvalidArgument, NoPossibleArm, ShapeMismatch
 from gumbelrace.methods.base import Asked, Method, Promise
 from gumbelrace.methods.default import single_method
 from gumbelrace.methods.exact import compared
-from gumbelrace.methods.questions import Question
-from gumbelrace.methods.state import Results
+from gumbelrace.methods.state import Question, Results
 from gumbelrace.population.arrays import ByArm, by_name, floats
 from gumbelrace.population.base import Floats, Population, checked_count
 from gumbelrace.population.table import as_population

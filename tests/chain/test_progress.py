@@ -10,7 +10,7 @@ from tests.common import seeded
 
 import gumbelrace as gr
 from gumbelrace.chain.layout import Layout
-from gumbelrace.chain.progress import show_progress
+from gumbelrace.chain.run import show_progress
 from gumbelrace.chain.worker import NOTHING, Chain, Draw, Plan
 
 rich_console = pytest.importorskip("rich.console")

@@ -6,7 +6,7 @@ import pytest
 from scipy.special import chdtrc, gammaincc, ndtr
 from tests.common import seeded
 
-from gumbelrace.core import keyed
+from gumbelrace.core import rows as keyed
 from gumbelrace.core.jit import OPTIONS
 from gumbelrace.core.random import bits_of
 

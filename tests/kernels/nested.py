@@ -8,7 +8,7 @@ from tests.kernels.laws import after, tail
 import gumbelrace as gr
 from gumbelrace.core.rows import Rows
 from gumbelrace.population.compiled import Compiled
-from gumbelrace.population.slots import new_slots
+from gumbelrace.population.likelihood import new_slots
 
 CELLS, SPREAD = 5, 2.0
 P = np.array([0.5, 0.3, 0.2])  # posterior probabilities, by the choice of prior weights

@@ -8,7 +8,7 @@ import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.base import Asked
 from gumbelrace.methods.penalty import Penalty
-from gumbelrace.methods.questions import Question
+from gumbelrace.methods.state import Question
 
 SIZE = 2000
 

@@ -11,8 +11,7 @@ from gumbelrace.auditing import Audited
 from gumbelrace.core.random import bits_of
 from gumbelrace.methods.base import Asked
 from gumbelrace.methods.loop import answer_each
-from gumbelrace.methods.questions import Question, put_noise
-from gumbelrace.methods.state import new_results
+from gumbelrace.methods.state import Question, new_results, put_noise
 
 # A false alarm once in 10,000 seeds.
 ALARM = 1e-4

@@ -3,7 +3,7 @@
 import numba
 import numpy as np
 
-from gumbelrace.population.slots import LOST, READ, always_reader
+from gumbelrace.population.likelihood import LOST, READ, always_reader
 
 
 @numba.njit

@@ -8,8 +8,19 @@ import typer
 
 from gumbelrace.applications.arch import ORDERS, models_of
 from gumbelrace.applications.arch_chains import Plan, check_packages, choose_order, write_result
-from gumbelrace.cli.options import Folder, Seed, grouped, no_default
-from gumbelrace.cli.returns import AtNight, Price, Segment, Time, described, returns_of, simulated_returns
+from gumbelrace.cli.options import (
+    AtNight,
+    Folder,
+    Price,
+    Seed,
+    Segment,
+    Time,
+    described,
+    grouped,
+    no_default,
+    returns_of,
+    simulated_returns,
+)
 from gumbelrace.cli.terminal import paragraphs, waiting
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.base import checked_delta

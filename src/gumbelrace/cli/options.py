@@ -8,9 +8,12 @@ from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
+import numpy as np
 import typer
 
 from gumbelrace.errors import InvalidArgument
+from gumbelrace.models.arch.data import Overnight, Returns, returns_from_prices, simulate, standardised
+from gumbelrace.tables.prices import read_prices
 
 
 def no_default(metavar: str, help: str, *names: str, least: float | None = None) -> Any:
@@ -64,3 +67,28 @@ def fields(column: Sequence[str] | None) -> dict[str, str]:
         if not (field and sign):
             raise InvalidArgument(f"--column is {field!r}; give FIELD=NAME, such as author=inventor")
     return {field: name for field, _, name in pairs}
+
+
+Price = Annotated[str, typer.Option(metavar="COLUMN", help="Column of the prices.")]
+Time = Annotated[str, typer.Option(metavar="COLUMN", help="Column of their times.")]
+Segment = Annotated[str | None, no_default("COLUMN", "Column of labels that returns never cross.")]
+AtNight = Annotated[Overnight, typer.Option(help="What becomes of returns from one day to another.")]
+
+
+def simulated_returns(count: int, seed: int) -> Returns:
+    return standardised(simulate(count, np.random.default_rng([seed, 10])))
+
+
+def returns_of(path: Path, price: str, time: str, segment: str | None, overnight: Overnight) -> Returns:
+    return returns_from_prices(*read_prices(path, price, time, segment), overnight)
+
+
+def described(returns: Returns, rows: int) -> dict[str, str]:
+    """Say what the series is, and how many rows have all lags."""
+    segments = len(returns.lengths)
+    return {
+        "Returns": f"{len(returns.values):,} in {segments:,} segment{'' if segments == 1 else 's'}",
+        "Rows with all lags": f"{rows:,}",
+        "Repairs": str(returns.repairs),
+        "Standardised by": f"mean {returns.mean:.3g}, deviation {returns.scale:.3g}",
+    }

@@ -17,8 +17,18 @@ from gumbelrace.applications.arch_chains import (
     write_result,
 )
 from gumbelrace.applications.store import write_tables
-from gumbelrace.cli.options import Folder, Seed, no_default
-from gumbelrace.cli.returns import AtNight, Price, Segment, Time, described, returns_of, simulated_returns
+from gumbelrace.cli.options import (
+    AtNight,
+    Folder,
+    Price,
+    Seed,
+    Segment,
+    Time,
+    described,
+    no_default,
+    returns_of,
+    simulated_returns,
+)
 from gumbelrace.cli.terminal import paragraphs, waiting
 from gumbelrace.models.arch.data import Overnight, Returns
 from gumbelrace.paper.arch import claims, paper_facts, reproduced_page

@@ -23,8 +23,7 @@ from gumbelrace.core.packed import pack, unpack
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.control import Always, ControlVariate, table_of
 from gumbelrace.population.heavy import check_pilot, check_residuals, heavy_rows
-from gumbelrace.population.likelihood import Likelihood
-from gumbelrace.population.slots import KNOWN, MOST, SLOT, Slots, always_reader
+from gumbelrace.population.likelihood import KNOWN, MOST, SLOT, Likelihood, Slots, always_reader
 from gumbelrace.population.trial import Call, checked_dispatcher, try_out
 
 Floats = NDArray[np.float64]

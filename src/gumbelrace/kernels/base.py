@@ -1,4 +1,7 @@
-"""What all kernels share: step(rng, state) -> (state, info), and how to check their decisions."""
+"""What all kernels share: step(rng, state) -> (state, info), and how to check their decisions.
+
+Also what a compiled sweep counts, for graphs and for clusters.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -183,3 +186,19 @@ def method_of(kernel: Kernel[Any]) -> Method:
             "field `method`, or an `audit` of its own that says what was promised"
         )
     return method
+
+
+# Entries of a tally: factors read, those of an exact sweep, looks; variables that changed, were visited, or
+# were decided wrongly (where that is checked); the variable at hand, and rows of the winner.
+READ, ALL, LOOKED, CHANGED, VISITED, WRONG, SITE, ROWS = range(8)
+
+
+def new_tally() -> NDArray[np.int64]:
+    """Give a tally of zeros."""
+    return np.zeros(8, np.int64)
+
+
+def info_of(tally: NDArray[np.int64]) -> Info:
+    """Say what a sweep took."""
+    acceptance = float(tally[CHANGED] / tally[VISITED])
+    return Info(int(tally[READ]), int(tally[ALL]), int(tally[LOOKED]), acceptance)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.default import chosen_method
-from gumbelrace.methods.questions import Question
+from gumbelrace.methods.state import Question
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.pairs import Pairs
 from gumbelrace.population.trial import Call, check_result, try_out

@@ -14,7 +14,7 @@ from gumbelrace.kernels.checks import check_function, check_room, check_state, c
 from gumbelrace.kernels.schedules import Annealing, Constant, Scan, Systematic, checked_temperature
 from gumbelrace.kernels.target import Decisions
 from gumbelrace.methods.base import Method
-from gumbelrace.methods.questions import Question
+from gumbelrace.methods.state import Question
 from gumbelrace.population.base import Population, checked_count
 from gumbelrace.population.table import as_population
 from gumbelrace.sampling import checked_prior

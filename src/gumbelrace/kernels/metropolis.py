@@ -24,7 +24,7 @@ from gumbelrace.kernels.target import Likelihood, LogPrior, Position, checked_po
 from gumbelrace.kernels.walk import Walk
 from gumbelrace.kernels.workspace import Target
 from gumbelrace.methods.base import Method
-from gumbelrace.methods.questions import Question
+from gumbelrace.methods.state import Question
 from gumbelrace.population.base import Floats
 
 

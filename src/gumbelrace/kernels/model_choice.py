@@ -37,7 +37,7 @@ from gumbelrace.kernels.target import LogPrior, Position, checked_point
 from gumbelrace.kernels.workspace import Target
 from gumbelrace.methods.base import Method, weakest
 from gumbelrace.methods.exact import Exact
-from gumbelrace.methods.questions import Question
+from gumbelrace.methods.state import Question
 from gumbelrace.population.base import Floats, Population, checked_count
 
 Parameters = tuple[Floats, ...]

@@ -24,11 +24,10 @@ from gumbelrace.kernels.walk import FAILED, MOVE, Proposing, by_laws, step
 from gumbelrace.kernels.workspace import Contest, Indices, Target, Workspace, ask, copy_slot, decide, put
 from gumbelrace.methods.base import Asked, Method, Promise
 from gumbelrace.methods.exact import Exact
-from gumbelrace.methods.questions import CURRENT, Question
-from gumbelrace.methods.state import LEADER, Results
+from gumbelrace.methods.state import CURRENT, LEADER, Question, Results
 from gumbelrace.population.base import Floats, Population
 from gumbelrace.population.callback import Hooks
-from gumbelrace.population.slots import PRIOR
+from gumbelrace.population.likelihood import PRIOR
 
 DRAW = Asked(Question.DRAW)
 IsFar = Callable[[Floats], bool]

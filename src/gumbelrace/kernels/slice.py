@@ -25,7 +25,7 @@ from gumbelrace.kernels.target import (
     prior_of_current,
 )
 from gumbelrace.methods.base import Method
-from gumbelrace.methods.questions import Question
+from gumbelrace.methods.state import Question
 from gumbelrace.population.base import Floats, checked_count
 
 # By then a bracket has shrunk to nothing but rounding: the point stays where it is.

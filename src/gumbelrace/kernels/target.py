@@ -17,7 +17,7 @@ from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.kernels.base import Info
 from gumbelrace.kernels.checks import try_out_prior
 from gumbelrace.methods.base import Asked, Method
-from gumbelrace.methods.questions import PROPOSED, Question
+from gumbelrace.methods.state import PROPOSED, Question
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import Floats, Population
 from gumbelrace.population.table import as_population

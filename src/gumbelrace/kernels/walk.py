@@ -17,11 +17,10 @@ from gumbelrace.kernels.normal_laws import Laws, draw, law_of_steps, put_at, sta
 from gumbelrace.kernels.target import Position, checked_point, refuse_start
 from gumbelrace.kernels.workspace import Contest, Indices, Target, Workspace, ask, copy_slot, decide, put
 from gumbelrace.methods.base import Asked
-from gumbelrace.methods.questions import CURRENT, PROPOSED, Question
-from gumbelrace.methods.state import LEADER
+from gumbelrace.methods.state import CURRENT, LEADER, PROPOSED, Question
 from gumbelrace.population.base import Floats
 from gumbelrace.population.callback import Hooks
-from gumbelrace.population.slots import PRIOR
+from gumbelrace.population.likelihood import PRIOR
 
 MOVE = Asked(Question.ACCEPT)
 FAILED = -1

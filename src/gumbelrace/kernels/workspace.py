@@ -18,7 +18,7 @@ from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.state import AT_ONCE, EVALUATIONS, LEADER, LOOKS, new_state
 from gumbelrace.population.base import CODE, FINE, Floats
 from gumbelrace.population.callback import Hooks
-from gumbelrace.population.slots import COST, KNOWN, LOST, MOST, PRIOR, READ, SLOT, Slots, bare_slots
+from gumbelrace.population.likelihood import COST, KNOWN, LOST, MOST, PRIOR, READ, SLOT, Slots, bare_slots
 
 Indices = NDArray[np.int64]
 Entry = tuple[int, int]  # addresses of a function and of what it takes

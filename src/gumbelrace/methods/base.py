@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike
 from gumbelrace.core.random import Rng, as_generator, bits_of, check_generator
 from gumbelrace.errors import InvalidArgument, NoPossibleArm, ShapeMismatch, UnknownRange
 from gumbelrace.methods.loop import Plan, answer_each, new_workspace, prepared
-from gumbelrace.methods.questions import Question, put_noise
-from gumbelrace.methods.state import QUESTION, RaceState, Results, new_results, part_of
+from gumbelrace.methods.state import QUESTION, Question, RaceState, Results, new_results, part_of, put_noise
 from gumbelrace.population.arrays import ByArm, by_name, floats
 from gumbelrace.population.base import CODE, FINE, Floats, Population, SharedPopulation
 from gumbelrace.population.table import as_population

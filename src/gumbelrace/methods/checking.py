@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.core.jit import OPTIONS, part
 from gumbelrace.core.packed import ENTRY, Entries, read_stored
-from gumbelrace.methods.differences import Differences, add_up_differences, new_differences
+from gumbelrace.methods.exact import Differences, add_up_differences, new_differences
 from gumbelrace.methods.loop import Plan, Prepared, answer
 from gumbelrace.methods.reading import FEW_ADDITIONS, ROUNDING
 from gumbelrace.methods.state import ALIVE, RaceState, admit, new_state, reset

@@ -26,7 +26,6 @@ from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise, checked_delta
 from gumbelrace.methods.independent import IndependentWorkspace, rewind_rows, take_rows
-from gumbelrace.methods.questions import add_noise
 from gumbelrace.methods.rules import implements
 from gumbelrace.methods.state import (
     ARMS,
@@ -37,6 +36,7 @@ from gumbelrace.methods.state import (
     LOOKS,
     QUESTION,
     TIED,
+    add_noise,
     is_possible,
     is_tie,
     reset,

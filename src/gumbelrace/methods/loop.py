@@ -19,7 +19,6 @@ from gumbelrace.core.packed import ENTRY, Entries, read_stored
 from gumbelrace.core.random import Bits
 from gumbelrace.core.rows import Stream
 from gumbelrace.methods.independent import IndependentWorkspace, new_independent
-from gumbelrace.methods.questions import add_noise
 from gumbelrace.methods.rules import ENDS, FAILS, begin, enter, finish, look, run, runs_itself
 from gumbelrace.methods.shared import SharedWorkspace, new_shared
 from gumbelrace.methods.state import (
@@ -29,6 +28,7 @@ from gumbelrace.methods.state import (
     QUESTION,
     RaceState,
     Results,
+    add_noise,
     drop,
     record,
     reset,

@@ -20,12 +20,23 @@ from gumbelrace.core.rows import rewind
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise
-from gumbelrace.methods.questions import CURRENT, PROPOSED, Question
 from gumbelrace.methods.race import DECLARED, Moments, update
 from gumbelrace.methods.reading import HELD, open_look
 from gumbelrace.methods.rules import implements
 from gumbelrace.methods.shared import SharedWorkspace, read_more
-from gumbelrace.methods.state import ALIVE, AT_ONCE, EXHAUSTED, LEADER, LOOKS, TAKEN, admit, reset
+from gumbelrace.methods.state import (
+    ALIVE,
+    AT_ONCE,
+    CURRENT,
+    EXHAUSTED,
+    LEADER,
+    LOOKS,
+    PROPOSED,
+    TAKEN,
+    Question,
+    admit,
+    reset,
+)
 from gumbelrace.population.base import Population, SharedPopulation, checked_count
 
 # Rows are read a little beyond what the variance so far asks for.

@@ -9,8 +9,7 @@ from gumbelrace.applications.arch_chains import EXACT, RACED, Plan, correlations
 from gumbelrace.paper.arch_study import Audits, Checked, PaperStudy, TwinResult
 from gumbelrace.paper.claims import Claim, claims_section
 from gumbelrace.report.arch import arch_sections, cost_table, four_panels, what_it_took
-from gumbelrace.report.numbers import count, interval
-from gumbelrace.report.page import Block, Files, Page, Section, Text
+from gumbelrace.report.page import Block, Files, Page, Section, Text, count, interval
 
 TITLE = "ARCH order selection, reproduced"
 LEAD = (

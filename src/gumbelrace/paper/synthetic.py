@@ -32,8 +32,21 @@ from gumbelrace.paper.synthetic_study import (
     probabilities,
 )
 from gumbelrace.report.demo import race_figure, story
-from gumbelrace.report.numbers import count, interval, microseconds, percent, probability, times
-from gumbelrace.report.page import Block, Column, Files, Page, Section, Table, Text
+from gumbelrace.report.page import (
+    Block,
+    Column,
+    Files,
+    Page,
+    Section,
+    Table,
+    Text,
+    count,
+    interval,
+    microseconds,
+    percent,
+    probability,
+    times,
+)
 
 TITLE = "Drawing from a discrete distribution without reading all of it"
 LEAD = (

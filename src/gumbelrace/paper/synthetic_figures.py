@@ -20,8 +20,19 @@ from gumbelrace.report.figures import (
     say,
     shape_keys,
 )
-from gumbelrace.report.numbers import count, interval, percent, power_of_ten, probability
-from gumbelrace.report.page import LIGHT, Column, Key, Panel, Panels, Table
+from gumbelrace.report.page import (
+    LIGHT,
+    Column,
+    Key,
+    Panel,
+    Panels,
+    Table,
+    count,
+    interval,
+    percent,
+    power_of_ten,
+    probability,
+)
 
 # Series at one δ stand side by side, those of few methods further apart.
 APART, FURTHER_APART = 1.05, 1.07

@@ -18,7 +18,6 @@ from gumbelrace.applications.arch_chains import (
     Track,
 )
 from gumbelrace.report.figures import Look, log_axis, panel, panel_axes
-from gumbelrace.report.numbers import count, interval, microseconds, percent, power_of_ten, rate
 from gumbelrace.report.page import (
     LIGHT,
     Files,
@@ -27,7 +26,13 @@ from gumbelrace.report.page import (
     Section,
     Table,
     Text,
+    count,
+    interval,
     made_by,
+    microseconds,
+    percent,
+    power_of_ten,
+    rate,
     table_of,
 )
 

@@ -9,8 +9,21 @@ import numpy as np
 from gumbelrace.applications.coreference import Checked, Point, Resolved, Task
 from gumbelrace.models.coreference.mentions import MISSING
 from gumbelrace.report.figures import Look, log_axis, panel, panel_axes
-from gumbelrace.report.numbers import count, interval, percent, power_of_ten, rate
-from gumbelrace.report.page import Files, Page, Panels, Section, Table, Text, made_by, table_of
+from gumbelrace.report.page import (
+    Files,
+    Page,
+    Panels,
+    Section,
+    Table,
+    Text,
+    count,
+    interval,
+    made_by,
+    percent,
+    power_of_ten,
+    rate,
+    table_of,
+)
 
 TITLE = "Who is who: author coreference"
 LEAD = (

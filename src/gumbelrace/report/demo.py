@@ -7,8 +7,20 @@ from gumbelrace.applications.demo import Row, Standing, WatchedRace
 from gumbelrace.errors import optional
 from gumbelrace.methods.base import Promise
 from gumbelrace.report.figures import Size, inline_svg, log_axis
-from gumbelrace.report.numbers import count, microseconds, percent, times
-from gumbelrace.report.page import LIGHT, Code, Page, Panel, Panels, Section, Text, table_of
+from gumbelrace.report.page import (
+    LIGHT,
+    Code,
+    Page,
+    Panel,
+    Panels,
+    Section,
+    Text,
+    count,
+    microseconds,
+    percent,
+    table_of,
+    times,
+)
 
 LEAD = (
     "gumbelrace draws from a discrete distribution with very many factors while reading only those that"

@@ -1,5 +1,6 @@
 """A page: sections of text, tables and figures, written as one HTML file that needs nothing else."""
 
+import math
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -205,3 +206,43 @@ def _prose(text: str) -> Any:
 def _spans(text: str, markup: Any) -> Iterator[Any]:
     for number, span in enumerate(CODE.split(text)):
         yield markup("<code>{}</code>").format(span) if number % 2 else span
+
+
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def percent(share: float) -> str:
+    return f"{probability(100.0 * share)}%"
+
+
+def probability(value: float) -> str:
+    """Give a number with two digits that count."""
+    rounded = float(f"{value:.2g}")
+    return f"{rounded:.10f}".rstrip("0").rstrip(".") if abs(rounded) < 1e6 else f"{rounded:,.0f}"
+
+
+def interval(ends: tuple[float, float]) -> str:
+    return f"{probability(ends[0])} to {probability(ends[1])}"
+
+
+def microseconds(seconds: float) -> str:
+    value = 1e6 * seconds
+    return f"{value:.2g}" if value < 10.0 else rate(value)
+
+
+def times(ratio: float) -> str:
+    return f"{probability(ratio)}×" if not 1.0 <= ratio < 10.0 else f"{ratio:.1f}×"
+
+
+def power_of_ten(value: float) -> str:
+    exponent = round(math.log10(value))
+    return f"10{str(exponent).translate(SUPERSCRIPTS)}" if exponent else "1"
+
+
+def rate(value: float) -> str:
+    """Give a number with three digits that count."""
+    return f"{value:.3g}" if value < 100.0 else f"{float(f'{value:.3g}'):,.0f}"
+
+
+def count(number: float) -> str:
+    return f"{number:,.0f}"

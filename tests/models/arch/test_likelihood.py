@@ -11,7 +11,7 @@ from gumbelrace.models.arch.expansion import expand
 from gumbelrace.models.arch.likelihood import ArchLikelihood
 from gumbelrace.models.arch.model import Arch, compiled_prior, laplace
 from gumbelrace.population.control import table_of
-from gumbelrace.population.slots import KNOWN, LOST, READ
+from gumbelrace.population.likelihood import KNOWN, LOST, READ
 
 ORDERS = (2, 5, 8)
 

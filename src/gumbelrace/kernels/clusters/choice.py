@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from gumbelrace.core.jit import kernel, part, routine
 from gumbelrace.core.random import Bits, below, gumbel
 from gumbelrace.core.rows import Streams, rewind_first, take_from
+from gumbelrace.kernels.base import ALL, CHANGED, LOOKED, READ, VISITED, WRONG
 from gumbelrace.kernels.clusters.partition import CLUSTERS, UNPLACED, set_aside, settle
 from gumbelrace.kernels.clusters.values import (
     HOME,
@@ -33,7 +34,6 @@ from gumbelrace.kernels.clusters.values import (
     update_sums,
     value_of,
 )
-from gumbelrace.kernels.tally import ALL, CHANGED, LOOKED, READ, VISITED, WRONG
 from gumbelrace.methods.independent import best_of_group, rewind_rows, take_rows
 from gumbelrace.methods.loop import Plan, answer
 from gumbelrace.methods.rules import implements

@@ -16,14 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 from gumbelrace.core.pool import Pool
 from gumbelrace.core.random import Rng, as_generator, check_generator
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.kernels.base import Checked, Info, Kernel
+from gumbelrace.kernels.base import VISITED, WRONG, Checked, Info, Kernel, info_of
 from gumbelrace.kernels.checks import check_pairs, check_room, check_state, check_sweeps
 from gumbelrace.kernels.clusters.choice import Task
 from gumbelrace.kernels.clusters.partition import UNPLACED
 from gumbelrace.kernels.clusters.worker import Keep, Worker, checked_keep, checked_method
 from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.kernels.schedules import Annealing, Constant, Scan, Systematic, checked_temperature
-from gumbelrace.kernels.tally import VISITED, WRONG, info_of
 from gumbelrace.methods.base import Method
 from gumbelrace.methods.default import single_method
 from gumbelrace.methods.exact import Exact

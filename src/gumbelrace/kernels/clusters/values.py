@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from gumbelrace.core.jit import kernel, part, routine
 from gumbelrace.core.rows import Streams
+from gumbelrace.kernels.base import READ
 from gumbelrace.kernels.clusters.partition import CLUSTERS, UNPLACED, Partition
-from gumbelrace.kernels.tally import READ
 from gumbelrace.population.base import CODE, FINE, Floats, Source, read
 from gumbelrace.population.pairs import MENTION
 

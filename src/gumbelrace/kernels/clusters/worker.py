@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.keyed import ROUNDS
 from gumbelrace.core.random import bits_of
-from gumbelrace.core.rows import LARGEST, Streams
+from gumbelrace.core.rows import LARGEST, ROUNDS, Streams
 from gumbelrace.errors import InvalidArgument, UnknownRange
+from gumbelrace.kernels.base import VISITED, new_tally
 from gumbelrace.kernels.clusters.choice import Members, Races, Task, merge_some, sweep
 from gumbelrace.kernels.clusters.partition import CLUSTERS, Partition, arrange, new_partition
 from gumbelrace.kernels.clusters.values import (
@@ -22,7 +22,6 @@ from gumbelrace.kernels.clusters.values import (
     new_sums,
     no_sums,
 )
-from gumbelrace.kernels.tally import VISITED, new_tally
 from gumbelrace.methods.base import Method, timed_slices
 from gumbelrace.methods.betting import Betting
 from gumbelrace.methods.betting_independent import FIRST_LOOK, IndependentWagers

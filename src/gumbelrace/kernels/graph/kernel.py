@@ -19,7 +19,7 @@ from gumbelrace.core.pool import Pool
 from gumbelrace.core.random import Rng, as_generator, bits_of, check_generator
 from gumbelrace.core.rows import LARGEST
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.kernels.base import Checked, Info, Kernel
+from gumbelrace.kernels.base import VISITED, WRONG, Checked, Info, Kernel, info_of
 from gumbelrace.kernels.checks import check_room, check_state, check_sweeps
 from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.kernels.graph.layout import Layout, laid_out
@@ -33,7 +33,6 @@ from gumbelrace.kernels.graph.workspace import (
     try_labels,
 )
 from gumbelrace.kernels.schedules import Annealing, Constant, Scan, Systematic, checked_temperature
-from gumbelrace.kernels.tally import VISITED, WRONG, info_of
 from gumbelrace.methods.base import Method, timed_slices
 from gumbelrace.methods.default import Default, chosen_method
 from gumbelrace.methods.exact import Exact

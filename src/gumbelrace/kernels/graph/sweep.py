@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import kernel, part
-from gumbelrace.core.keyed import width_of
 from gumbelrace.core.random import Bits, gumbel
-from gumbelrace.core.rows import Stream
+from gumbelrace.core.rows import Stream, width_of
+from gumbelrace.kernels.base import ALL, CHANGED, LOOKED, READ, ROWS, SITE, VISITED, WRONG
 from gumbelrace.kernels.graph.layout import Layout, look_at
-from gumbelrace.kernels.tally import ALL, CHANGED, LOOKED, READ, ROWS, SITE, VISITED, WRONG
 from gumbelrace.methods.loop import Plan, answer
 from gumbelrace.methods.reading import FEW_ADDITIONS, ROUNDING, total, total_size, typical
 from gumbelrace.methods.state import EVALUATIONS, EXHAUSTED, LEADER, LOOKS

@@ -9,9 +9,8 @@ from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import READER
-from gumbelrace.core.keyed import FEWEST
 from gumbelrace.core.packed import pack, unpack
-from gumbelrace.core.rows import Rows, Stream, new_streams
+from gumbelrace.core.rows import FEWEST, Rows, Stream, new_streams
 from gumbelrace.errors import (
     FactorFailed,
     InvalidArgument,
@@ -20,9 +19,9 @@ from gumbelrace.errors import (
     RewardOutOfRange,
     UnknownRange,
 )
+from gumbelrace.kernels.base import SITE, new_tally
 from gumbelrace.kernels.graph.layout import Layout
 from gumbelrace.kernels.graph.sweep import Workspace
-from gumbelrace.kernels.tally import SITE, new_tally
 from gumbelrace.methods.base import Method
 from gumbelrace.methods.betting import Betting
 from gumbelrace.methods.exact import Exact

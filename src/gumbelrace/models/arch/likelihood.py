@@ -13,8 +13,16 @@ from gumbelrace.models.arch.expansion import Expansion, Known, known_sum
 from gumbelrace.models.arch.model import TAU
 from gumbelrace.models.arch.rows import ALPHA, Floats, Indices, log_factor, place, points_of
 from gumbelrace.population.compiled import Compiled
-from gumbelrace.population.likelihood import Family, Likelihood, likelihood
-from gumbelrace.population.slots import KNOWN, SLOT, Slots, always_reader, new_slots
+from gumbelrace.population.likelihood import (
+    KNOWN,
+    SLOT,
+    Family,
+    Likelihood,
+    Slots,
+    always_reader,
+    likelihood,
+    new_slots,
+)
 
 
 @dataclass(frozen=True, eq=False)
