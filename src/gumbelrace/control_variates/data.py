@@ -17,12 +17,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.control_variates.cells import Cells, quantile_cells
-from gumbelrace.control_variates.pilot import checked_share, farthest
+from gumbelrace.control_variates.pilot import (
+    check_pilot,
+    check_residuals,
+    checked_share,
+    farthest,
+    heavy_rows,
+)
 from gumbelrace.core.jit import part
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.control import Always, ControlVariate
-from gumbelrace.population.heavy import check_pilot, check_residuals, heavy_rows
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -17,12 +17,18 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.control_variates.pilot import laplace_factor, misfit, pilot_points
+from gumbelrace.control_variates.pilot import (
+    check_pilot,
+    check_residuals,
+    heavy_rows,
+    laplace_factor,
+    misfit,
+    pilot_points,
+)
 from gumbelrace.core.jit import kernel, part, users
 from gumbelrace.core.packed import pack, unpack
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.control import Always, ControlVariate, table_of
-from gumbelrace.population.heavy import check_pilot, check_residuals, heavy_rows
 from gumbelrace.population.likelihood import KNOWN, MOST, SLOT, Likelihood, Slots, always_reader
 from gumbelrace.population.trial import Call, checked_dispatcher, try_out
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.common import seeded
 
+from gumbelrace.control_variates.pilot import EVEN, FIRST, MOST, SMALL, check_residuals, heavy_rows
 from gumbelrace.errors import InvalidArgument, UnevenResiduals
-from gumbelrace.population.heavy import EVEN, FIRST, MOST, SMALL, check_residuals, heavy_rows
 
 
 def tame(squares):
