@@ -4,9 +4,10 @@ Which rows are read every time is a choice that does not bias anything, so the p
 run. They are drawn around the centre of an expansion, from a law wider than Laplace's: posteriors with rows
 that an expansion does not follow are wider than it.
 
-Rows that decide a race and that its first look would miss are better read every time. A normal bound believes the spread of the rows that it has seen. If a few rows out of many carry the
-differences between arms, the first look sees none of them, and the race decides without them. With s_n the
-root mean square of the differences of row n between arms, N rows are tame for a first look at T of them if
+Rows that decide a race and that its first look would miss are better read every time. A normal bound
+believes the spread of the rows that it has seen. If a few rows out of many carry the differences between
+arms, the first look sees none of them, and the race decides without them. With s_n the root mean square of
+the differences of row n between arms, N rows are tame for a first look at T of them if
 
     N Σ s² / T ≤ SMALL²            the estimate from T rows is right within SMALL, whatever its law, or
     N Σ s⁴ / (Σ s²)² ≤ EVEN        the rows that matter are so many that T rows contain some of them.
