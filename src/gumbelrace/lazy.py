@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 Shown = tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]
@@ -50,9 +51,10 @@ def later(package: str, names: Mapping[str, Sequence[str]], modules: Sequence[st
 
 def _elsewhere(package: str, name: str) -> str:
     """Say where a name is if another public package has it; nothing is loaded for that."""
+    if name.startswith("_") or find_spec(f"{package}.{name}"):
+        return ""  # a module asked for by `from package import module`: Python loads it after this
     root = package.partition(".")[0]
-    places = root, *(f"{root}.{module}" for module in sys.modules[root]._MODULES)
-    for place in () if name.startswith("_") else places:
+    for place in (root, *(f"{root}.{module}" for module in sys.modules[root]._MODULES)):
         module = import_module(place)
         found = vars(module).get(name)
         if name in getattr(module, "__all__", ()) or getattr(found, "__module__", None) == place:
