@@ -15,7 +15,6 @@ from typing import Any, Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.chain import trace as export
 from gumbelrace.chain.bias import shifts
 from gumbelrace.chain.layout import Layout, form, named_leaves, reform
 from gumbelrace.core.random import Rng, as_generator
@@ -184,15 +183,15 @@ class Trace(Generic[State]):
             x = posterior["parameters.1"].sel(chain=[0])[..., 0].dropna("draw")
             arviz_stats.ess(x.values)
         """
-        return export.tree(self.kernel, self.states, self.info, dims, coords)
+        return tree(self.kernel, self.states, self.info, dims, coords)
 
     def ess(self, **options: Any) -> dict[str, Any]:
         """Effective sample size of each variable, by `arviz_stats.ess`, which takes the options."""
-        return export.diagnostic("ess", self.to_arviz(), options)
+        return diagnostic("ess", self.to_arviz(), options)
 
     def rhat(self, **options: Any) -> dict[str, Any]:
         """Potential scale reduction of each variable, by `arviz_stats.rhat`, which takes the options."""
-        return export.diagnostic("rhat", self.to_arviz(), options)
+        return diagnostic("rhat", self.to_arviz(), options)
 
 
 def checked(trace: Trace[State], count: int | None, rng: np.random.Generator, stop: Event) -> Trace[State]:
