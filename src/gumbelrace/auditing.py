@@ -133,9 +133,9 @@ class Audited(Method):
         return self.method.rule(population)
 
     @property
-    def is_a_race(self) -> bool:  # type: ignore[override]
+    def has_plan(self) -> bool:  # type: ignore[override]
         """Whether the checked method is one."""
-        return self.method.is_a_race
+        return self.method.has_plan
 
     def best_each(
         self, population: Population | ArrayLike, offsets: ArrayLike, rng: np.random.Generator

@@ -5,9 +5,8 @@ from numpy.typing import ArrayLike
 from gumbelrace.core.random import Rng
 from gumbelrace.methods.base import Method, Outcome
 from gumbelrace.methods.default import single_method
-from gumbelrace.population.arrays import ByArm, by_name
+from gumbelrace.population.arrays import ByArm
 from gumbelrace.population.base import Population
-from gumbelrace.population.table import as_population
 
 
 def best(
@@ -50,5 +49,4 @@ def best(
     >>> outcome.arm, outcome.evaluations < 30_000
     (2, True)
     """
-    chosen, rewards = single_method(delta, method), as_population(population)
-    return chosen.best(rewards, by_name(offset, rewards.names, "offset"), rng)
+    return single_method(delta, method).best(population, offset, rng)

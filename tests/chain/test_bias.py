@@ -87,7 +87,7 @@ def test_an_exact_chain_has_no_shift():
 class Half(gr.Method):
     """Finds the best arm, but half of the time names the first."""
 
-    is_a_race = False
+    has_plan = False
     promise = gr.Promise(0.5)
 
     def rule(self, population):

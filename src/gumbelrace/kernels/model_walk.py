@@ -76,7 +76,7 @@ def moves_alike(models: Sequence[Any], target: Target) -> bool:
     alike = all(
         k.proposal.correlation == first.proposal.correlation and k.method == first.method for k in kernels
     )
-    return alike and first.method.is_a_race == target.method.is_a_race
+    return alike and first.method.has_plan == target.method.has_plan
 
 
 class Choice:
@@ -298,7 +298,7 @@ class Watched:
 class Guarded(Method):
     """A method that decides exactly where a watched likelihood was asked for a point far out."""
 
-    is_a_race = False
+    has_plan = False
 
     def __init__(self, method: Method, watched: Watched) -> None:
         self._method, self._watched = method, watched

@@ -39,7 +39,7 @@ class Target(NamedTuple):
     @property
     def has_slots(self) -> bool:
         """Whether what is known of parameters, and the answer, need no Python."""
-        return self.method.is_a_race and getattr(self.likelihood, "has_slots", False)
+        return self.method.has_plan and getattr(self.likelihood, "has_slots", False)
 
     @property
     def is_compiled(self) -> bool:

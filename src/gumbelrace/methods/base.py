@@ -134,7 +134,7 @@ class Method(ABC):
     #: What it can be asked.
     answers: ClassVar[frozenset[Question]] = frozenset(Question)
     #: Whether compiled code can ask it, by a `plan`.
-    is_a_race = True
+    has_plan = True
     #: Whether it reads the same rows of all arms, where they share rows.
     shares_rows = True
 

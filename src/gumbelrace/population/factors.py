@@ -75,7 +75,37 @@ def factors(
     return population.declaring(impossible)  # type: ignore[return-value]
 
 
-class Factors(SharedPopulation):
+class _Called(Population):
+    """Rewards that compiled code has a Python function compute."""
+
+    _log_factors: Any
+    _range: Range | None
+    _callback: Callback
+
+    @property
+    def reward_range(self) -> Range | None:
+        """Range as given."""
+        return self._range
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The function and its range."""
+        return super().identity | {"log_factors": self._log_factors, "reward_range": self._range}
+
+    def _entry(self) -> tuple[int, int]:
+        return self._callback.address, 0
+
+    def _guard(self) -> AbstractContextManager[None]:
+        return held_interrupts()
+
+    def _raise(self, code: int, row: int, arm: int, low: Floats, high: Floats) -> None:
+        error = self._callback.take_exception()
+        if code == FAILED and error is not None:
+            raise error
+        super()._raise(code, row, arm, low, high)
+
+
+class Factors(_Called, SharedPopulation):
     """Log factors computed by a NumPy function. See `factors`."""
 
     def __init__(
@@ -92,16 +122,6 @@ class Factors(SharedPopulation):
         self.chunk = max(64, CALL // arms)
         self._log_factors, self._range = log_factors, given
         self._callback = Callback(log_factors)
-
-    @property
-    def reward_range(self) -> Range | None:
-        """Range as given."""
-        return self._range
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """The function and its range."""
-        return super().identity | {"log_factors": self._log_factors, "reward_range": self._range}
 
     def minus(self, control: ControlVariate) -> "Factors":
         """Return the residuals, with the same sums. See `Population.minus`."""
@@ -124,18 +144,6 @@ class Factors(SharedPopulation):
 
     def _row_name(self, row: int) -> int:
         return row if self._raced is None else int(self._raced[row])
-
-    def _entry(self) -> tuple[int, int]:
-        return self._callback.address, 0
-
-    def _guard(self) -> AbstractContextManager[None]:
-        return held_interrupts()
-
-    def _raise(self, code: int, row: int, arm: int, low: Floats, high: Floats) -> None:
-        error = self._callback.take_exception()
-        if code == FAILED and error is not None:
-            raise error
-        super()._raise(code, row, arm, low, high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +206,7 @@ def independent(
     return Independent(log_factors, counts.astype(np.int64), checked_range(reward_range, len(counts)))
 
 
-class Independent(Population):
+class Independent(_Called):
     """Arms with rewards of their own. See `independent`."""
 
     chunk = 4096
@@ -208,28 +216,6 @@ class Independent(Population):
         super().__init__(sizes)
         self._range, self._log_factors = given, log_factors
         self._callback = Callback(_Columns(log_factors))
-
-    @property
-    def reward_range(self) -> Range | None:
-        """Range as given."""
-        return self._range
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """The function, its range, and the arms' numbers of rewards."""
-        return super().identity | {"log_factors": self._log_factors, "reward_range": self._range}
-
-    def _entry(self) -> tuple[int, int]:
-        return self._callback.address, 0
-
-    def _guard(self) -> AbstractContextManager[None]:
-        return held_interrupts()
-
-    def _raise(self, code: int, row: int, arm: int, low: Floats, high: Floats) -> None:
-        error = self._callback.take_exception()
-        if code == FAILED and error is not None:
-            raise error
-        super()._raise(code, row, arm, low, high)
 
 
 class _Columns:
