@@ -65,3 +65,39 @@ def test_generator_is_checked(rng):
         random.check_generator(rng)
     generator = seeded()
     assert random.check_generator(generator) is generator
+
+
+@numba.njit(**OPTIONS)
+def pick_many(bits, alias, out):
+    for i in range(len(out)):
+        out[i] = random.pick(bits, alias)
+
+
+WEIGHTS = {
+    "equal": np.ones(7),
+    "one": np.array([0.0, 0.0, 3.0, 0.0]),
+    "geometric": 2.0 ** -np.arange(12),
+    "single": np.array([5.0]),
+    "one heavy": np.r_[np.ones(40), 1000.0],
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_numbers_are_picked_by_their_weights(name):
+    weights, drawn, rng = WEIGHTS[name], np.empty(20_000, np.int64), seeded(3)
+    alias = random.alias_of(weights)
+    pick_many(random.bits_of(rng), alias, drawn)
+    counts, expected = np.bincount(drawn, minlength=len(weights)), weights / weights.sum() * len(drawn)
+    assert np.all(counts[weights == 0.0] == 0)
+    several = expected > 5.0
+    chi = ((counts - expected)[several] ** 2 / expected[several]).sum()
+    assert several.sum() == 1 or chdtrc(several.sum() - 1, chi) > FALSE_ALARM
+    np.testing.assert_allclose(alias.chance, expected * len(weights) / len(drawn))
+
+
+def test_an_alias_table_holds_the_chances_exactly():
+    weights = seeded(4).lognormal(0.0, 3.0, 1000)
+    keep, other, chance = random.alias_of(weights)
+    total = keep.copy()
+    np.add.at(total, other, 1.0 - keep)
+    np.testing.assert_allclose(total, chance, rtol=1e-9, atol=1e-9)

@@ -256,3 +256,32 @@ def test_threads_share_a_population(size, tmp_path):
         with ThreadPoolExecutor(2) as pool:
             found = pool.map(draw, repeat(population), methods, range(len(methods)))
             assert list(found) == expected
+
+
+@pytest.mark.parametrize("head", [[0], [3, 17, 99], list(range(0, 100, 2))])
+def test_rows_of_the_head_are_not_drawn(head):
+    rows, rng = Rows(100, head=head), seeded(1)
+    with rows.stream() as stream:
+        got, piece = np.empty(rows.tail_size, np.int64), np.empty(100, np.int64)
+        read_some(stream, bits_of(rng), np.array([1, 5, rows.tail_size - 6]), got, piece)
+        assert sorted(got) == rows.tail.tolist() == sorted(set(range(100)) - set(head))
+        count = unread(stream, rows.tail_size, 6, piece)
+        assert sorted(piece[:count]) == sorted(set(rows.tail) - set(got[:6]))
+        rewind(stream)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"head": [2, 1]}, "increasing"),
+        ({"head": [0.5]}, "integers"),
+        ({"head": [1, 10]}, r"0\.\.9"),
+        ({"head": range(10)}, "every row"),
+        ({"weights": [1.0]}, "one for each of the 10 rows"),
+        ({"weights": np.zeros(10)}, "not all of them zero"),
+        ({"bounds": -np.ones(10)}, "not negative"),
+    ],
+)
+def test_wrong_heads_and_weights_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        Rows(10, **options)

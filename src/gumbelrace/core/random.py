@@ -6,8 +6,9 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gumbelrace.core.jit import address_of, call, part
+from gumbelrace.core.jit import address_of, call, kernel, part
 from gumbelrace.errors import InvalidGenerator
 
 # What users may give as `rng`; `as_generator` makes a Generator of it.
@@ -61,6 +62,60 @@ def uniform(bits: Bits) -> float:
     """Draw a number strictly between 0 and 1, without rounding: 52 random bits and a half."""
     drawn = next_uint64(bits) >> np.uint64(12)
     return (np.float64(drawn) + 0.5) * 2.0**-52
+
+
+class Alias(NamedTuple):
+    """Walker's table: numbers with unequal chances in constant time; all the same chance if it is empty."""
+
+    keep: NDArray[np.float64]  # share of the draws of n that stay with it
+    other: NDArray[np.int64]  # where the others go
+    chance: NDArray[np.float64]  # of each number, times how many there are
+
+
+EQUAL_CHANCES = Alias(np.empty(0), np.empty(0, np.int64), np.empty(0))
+
+
+def alias_of(weights: NDArray[np.float64]) -> Alias:
+    """Make the table of chances in proportion to `weights`: finite, none negative, one positive."""
+    chance = weights * (len(weights) / weights.sum())
+    keep, other = np.ones(len(weights)), np.arange(len(weights))
+    fill_alias(chance, chance.copy(), keep, other, np.empty(len(weights), np.int64))
+    return Alias(keep, other, chance)
+
+
+@kernel
+def fill_alias(
+    chance: NDArray[np.float64],
+    left: NDArray[np.float64],
+    keep: NDArray[np.float64],
+    other: NDArray[np.int64],
+    small: NDArray[np.int64],
+) -> None:
+    """Fill up each number that has too small a chance by another that has too large a one (Vose 1991)."""
+    count, rich = 0, 0
+    for n in range(len(chance)):
+        if chance[n] < 1.0:
+            small[count] = n
+            count += 1
+    while count > 0:
+        while rich < len(left) and (chance[rich] < 1.0 or left[rich] < 1.0):
+            rich += 1
+        if rich == len(left):
+            return  # all that is missing is rounding
+        count -= 1
+        n = small[count]
+        keep[n], other[n] = left[n], rich
+        left[rich] -= 1.0 - left[n]
+        if left[rich] < 1.0:
+            small[count] = rich
+            count += 1
+
+
+@part
+def pick(bits: Bits, alias: Alias) -> int:
+    """Draw a number with its chance."""
+    n = below(bits, len(alias.keep))
+    return n if uniform(bits) < alias.keep[n] else alias.other[n]
 
 
 def beside(rng: np.random.Generator) -> np.random.Generator:

@@ -23,18 +23,18 @@ sums of the first things behave as those of a uniform permutation (checked by te
 are laid out along the bits of their numbers).
 """
 
+import functools
 from contextlib import AbstractContextManager
-from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.core.jit import kernel, part
 from gumbelrace.core.pool import Pool
-from gumbelrace.core.random import Bits, below, next_uint64
-from gumbelrace.errors import InvalidArgument
+from gumbelrace.core.random import EQUAL_CHANCES, Alias, Bits, alias_of, below, next_uint64, pick
+from gumbelrace.errors import InvalidArgument, ShapeMismatch
 
 # Fewer things than this are shuffled: halves of few bits mix badly.
 FEWEST = 16_384
@@ -122,6 +122,7 @@ def take_permuted(
 BLOCKS, LONGEST = 1024, 1024
 SINGLE_ROWS = 16_384
 LARGEST = 2**31 - 1
+NO_ROWS = np.empty(0, np.int64)
 
 # Entries of Streams.cursor for each arm
 BLOCKS_TAKEN, NEXT, END = 0, 1, 2
@@ -146,6 +147,9 @@ class Stream(NamedTuple):
 
     streams: Streams  # of one arm
     seen: NDArray[np.uint8]  # scratch, zero between draws: what is not to be read again
+    tail: NDArray[np.int64]  # the row at each place; empty: places are rows
+    weights: Alias  # chances of rows that are drawn with replacement
+    bounds: Alias  # in proportion to what bounds their rewards
 
 
 @part
@@ -245,6 +249,22 @@ def rewind_first(streams: Streams, arms: int) -> None:
 def take(stream: Stream, bits: Bits, rows: NDArray[np.int64], count: int) -> None:
     """Put the next `count` rows of the random order into `rows`."""
     take_from(stream.streams, bits, 0, rows, count)
+    name_rows(stream, rows, count)
+
+
+@part
+def name_rows(stream: Stream, places: NDArray[np.int64], count: int) -> None:
+    """Put the rows that are there in the place of places."""
+    if len(stream.tail) > 0:
+        for i in range(np.uint64(count)):
+            places[i] = stream.tail[places[i]]
+
+
+@part
+def pick_rows(bits: Bits, chances: Alias, size: int, rows: NDArray[np.int64], count: int) -> None:
+    """Put `count` of `size` rows into `rows`, drawn with replacement by their chances."""
+    for i in range(np.uint64(count)):
+        rows[i] = pick(bits, chances) if len(chances.keep) else below(bits, size)
 
 
 @part
@@ -299,6 +319,7 @@ def unseen_rows(stream: Stream, first: int, last: int, rows: NDArray[np.int64]) 
     for row in range(np.uint64(first), np.uint64(last)):
         rows[np.uint64(count)] = row
         count += 1 - stream.seen[row]
+    name_rows(stream, rows, count)
     return count
 
 
@@ -335,7 +356,7 @@ class IndependentRows:
     """
 
     def __init__(self, sizes: NDArray[np.int64], block: int = 1) -> None:
-        self._pool = Pool(partial(new_streams, sizes, block))
+        self._pool = Pool(functools.partial(new_streams, sizes, block))
 
     def streams(self) -> AbstractContextManager[Streams]:
         """Lend streams to one thread."""
@@ -343,7 +364,10 @@ class IndependentRows:
 
 
 class Rows:
-    """Rows that all arms share, and the streams that read them in random order.
+    """Rows that all arms share: a head that is read in full, and a tail of which rows are chosen at random.
+
+    Rows of the tail are read in random order, each once. Who estimates sums may draw from all rows with
+    replacement, by their weights or their bounds.
 
     Parameters
     ----------
@@ -352,12 +376,41 @@ class Rows:
     block : int, optional
         Rows in a block. More than one is for rows that lie in random order: only then is a sample of
         blocks one of rows.
+    head : array_like of int, optional
+        Rows that are read in full, in increasing order. Default: none.
+    weights : array_like of shape (size,), optional
+        How much each row is expected to matter: large ones are drawn more often. Default: all the same.
+    bounds : array_like of shape (size,), optional
+        Sizes that the rewards of each row cannot exceed, relative to the largest of all. Default: all 1.
     """
 
-    def __init__(self, size: int, block: int = 1) -> None:
+    def __init__(
+        self,
+        size: int,
+        block: int = 1,
+        *,
+        head: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        bounds: ArrayLike | None = None,
+    ) -> None:
         check_size(size)
         self.size, self.block = size, block
-        self._pool = Pool(partial(new_stream, size, block))
+        self.head = checked_head(head, size)
+        self.weights, self.bounds = (
+            None if given is None else checked_chances(given, size, name)
+            for given, name in ((weights, "weights"), (bounds, "bounds"))
+        )
+        self._pool = Pool(self._new_stream)
+
+    @functools.cached_property
+    def tail(self) -> NDArray[np.int64]:
+        """The rows that are not in the head."""
+        return np.delete(np.arange(self.size), self.head)
+
+    @property
+    def tail_size(self) -> int:
+        """How many rows are not in the head."""
+        return self.size - len(self.head)
 
     @property
     def identity(self) -> dict[str, int]:
@@ -368,10 +421,55 @@ class Rows:
         """Lend a stream to one thread."""
         return self._pool.lend()
 
+    def _new_stream(self) -> Stream:
+        tail = self.tail if len(self.head) else NO_ROWS
+        return new_stream(self.tail_size, self.block, tail, self._weighted, self._bounded)
 
-def new_stream(size: int, block: int = 1) -> Stream:
+    @functools.cached_property
+    def _weighted(self) -> Alias:
+        return EQUAL_CHANCES if self.weights is None else alias_of(self.weights)
+
+    @functools.cached_property
+    def _bounded(self) -> Alias:
+        return EQUAL_CHANCES if self.bounds is None else alias_of(self.bounds)
+
+
+def new_stream(
+    size: int,
+    block: int = 1,
+    tail: NDArray[np.int64] = NO_ROWS,
+    weights: Alias = EQUAL_CHANCES,
+    bounds: Alias = EQUAL_CHANCES,
+) -> Stream:
     """Make room for reading rows that all arms share."""
-    return Stream(new_streams(np.array([size]), block), np.zeros(size, np.uint8))
+    streams = new_streams(np.array([size]), block)
+    return Stream(streams, np.zeros(size, np.uint8), tail, weights, bounds)
+
+
+def checked_head(head: ArrayLike | None, size: int) -> NDArray[np.int64]:
+    """Return the rows of a head, or say what is wrong with them."""
+    if head is None:
+        return NO_ROWS
+    rows = np.asarray(head)
+    if rows.ndim != 1 or (len(rows) and rows.dtype.kind not in "iu"):
+        raise InvalidArgument("rows that are read in full must be a sequence of integers")
+    if np.any(np.diff(rows) <= 0):
+        raise InvalidArgument("rows that are read in full must be in increasing order")
+    if len(rows) and not 0 <= rows[0] <= rows[-1] < size:
+        raise InvalidArgument(f"rows that are read in full must lie in 0..{size - 1}")
+    if len(rows) == size:
+        raise InvalidArgument("every row is read in full: nothing is left to race on; use Exact()")
+    return rows.astype(np.int64, copy=False)
+
+
+def checked_chances(given: ArrayLike, size: int, name: str) -> NDArray[np.float64]:
+    """Return one number for each row, none negative, or say what is wrong with them."""
+    chances = np.asarray(given, np.float64)
+    if chances.shape != (size,):
+        raise ShapeMismatch(f"{name} have shape {chances.shape}; give one for each of the {size} rows")
+    if not (np.isfinite(chances).all() and (chances >= 0.0).all() and chances.any()):
+        raise InvalidArgument(f"{name} must be finite and not negative, and not all of them zero")
+    return chances
 
 
 def check_size(size: int) -> None:
