@@ -7,7 +7,7 @@ exp(v_1 - v_0)) is to find the better of v_0 + log u and v_1.
 """
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,7 @@ class RaceState(NamedTuple):
     need: Floats  # rows expected until an arm is dropped
     shift: Floats  # what all rewards are reduced by; NaN before the first are read
     podium: Floats  # values of the leader and the runner-up
+    law_error: Floats  # of an answer that is right in law only: how far off it is, by what was read
 
 
 def new_state(arms: int) -> RaceState:
@@ -63,6 +64,7 @@ def new_state(arms: int) -> RaceState:
         np.empty(arms),
         np.zeros(1),
         np.zeros(2),
+        np.zeros(1),
     )
 
 
@@ -74,6 +76,7 @@ def reset(state: RaceState, source: Source) -> None:
     for arm in range(state.tally[ARMS]):
         source.ruled_out[arm] = 0
     state.shift[0] = np.nan
+    state.law_error[0] = 0.0
 
 
 @part
@@ -176,19 +179,20 @@ class Results(NamedTuple):
     looks: NDArray[np.int64]
     exhausted: NDArray[np.bool_]
     tied: NDArray[np.bool_]
+    law_error: Floats
 
 
 def new_results(draws: int) -> Results:
     """Make room for the results of `draws` draws."""
     arms, evaluations, looks = np.zeros((3, draws), np.int64)
     exhausted, tied = np.zeros((2, draws), np.bool_)
-    return Results(arms, evaluations, looks, exhausted, tied)
+    return Results(arms, evaluations, looks, exhausted, tied, np.zeros(draws))
 
 
 def part_of(results: Results, part: slice) -> Results:
     """Give a view of the results of some of the draws."""
-    arms, evaluations, looks, exhausted, tied = results
-    return Results(arms[part], evaluations[part], looks[part], exhausted[part], tied[part])
+    parts: Any = [values[part] for values in results]
+    return Results(*parts)
 
 
 @part
@@ -199,6 +203,7 @@ def record(state: RaceState, results: Results, draw: int) -> None:
     results.looks[draw] = state.tally[LOOKS]
     results.exhausted[draw] = state.tally[EXHAUSTED] == 1
     results.tied[draw] = state.tally[TIED] == 1
+    results.law_error[draw] = state.law_error[0]
 
 
 @part
