@@ -78,7 +78,7 @@ def metropolis(posterior: Posterior, target: Any, method: gr.Method) -> gr.Metro
 def chain(kernel: gr.Metropolis, posterior: Posterior, steps: int) -> tuple[gr.Trace, Run]:
     """Run one chain as a user would; its rows are data points read at either of two points."""
     start = gr.kernels.Position(posterior.mode)
-    gr.run(kernel, start, steps=1, rng=np.random.default_rng(SEED), progress=False)  # compiles
+    gr.run(kernel, start, steps=1, rng=np.random.default_rng(SEED), progress=False, check=1)  # compiles
     began = time.process_time()
     trace = gr.run(kernel, start, steps=steps, rng=np.random.default_rng(SEED), progress=False)
     seconds = time.process_time() - began
