@@ -402,6 +402,14 @@ class Rows:
     ----------
     weights, bounds : ndarray of shape (size,), or None
         Those of the tail, zero in the head; bounds relative to the largest.
+
+    Examples
+    --------
+    >>> rows = Rows(6, head=[1, 4], weights=[1, 9, 2, 1, 9, 2])
+    >>> rows.tail
+    array([0, 2, 3, 5])
+    >>> rows.weights
+    array([1., 0., 2., 1., 0., 2.])
     """
 
     def __init__(

@@ -35,6 +35,7 @@ class Target(NamedTuple):
     log_priors: Sequence[LogPrior | None]  # of each model; None: flat
     method: Method
     form: Callable[[list[Floats]], Any] = list  # makes of parameters what the likelihood takes
+    read_for: Method | None = None  # the method that says whether there is a head, if it is another one
 
     @property
     def has_slots(self) -> bool:
@@ -44,10 +45,9 @@ class Target(NamedTuple):
     @property
     def read(self) -> Any:
         """The likelihood as the method reads it: without a head, if it draws rows by their weights."""
+        needs_no_head = (self.read_for or self.method).picks_rows
         return (
-            getattr(self.likelihood, "without_head", self.likelihood)
-            if self.method.picks_rows
-            else self.likelihood
+            getattr(self.likelihood, "without_head", self.likelihood) if needs_no_head else self.likelihood
         )
 
     @property

@@ -90,7 +90,7 @@ def test_the_population_is_the_likelihood_less_its_control_variate():
     expansion, points = expanded(), drawn(each=2)
     fused = expansion.population(points)
     assert fused.known.evaluations == len(points) * len(expansion.rows.head)
-    rows = np.arange(fused.size)
+    rows = fused.rows.tail
     found = table_of(fused._log_factor)(rows, np.arange(6), fused._data)
     np.testing.assert_array_equal(found, residuals(expansion, points)[expansion.rows.tail])
     # Known sums leave out what all arms share.
