@@ -51,7 +51,7 @@ POPULATIONS = {
 
 
 @pytest.mark.parametrize("shared", [0.0, 2.0**60])
-def test_what_rows_always_read_share_hides_nothing(shared):
+def test_what_the_head_shares_hides_nothing(shared):
     """The rows are read first: what they share must cancel before it is added to anything."""
     rewards = REWARDS.copy()
     rewards[5], rewards[70] = shared, [0.6, 0.1, 0.8, -np.inf]

@@ -124,7 +124,7 @@ def assert_same_sums(population, rewards):
 
 def variance_ratio(control, rewards):
     """Give how much smaller the variance of residuals is, at worst, of an arm and of a pair of arms."""
-    rows = np.arange(len(rewards)) if control.always is None else control.always.raced
+    rows = control.rows.tail
     residuals = rewards[rows] - control.values(rows, np.arange(rewards.shape[1]))
     ratio_of_arms = rewards.var(axis=0) / np.maximum(residuals.var(axis=0), 1e-300)
     raw, left = rewards[:, 1:] - rewards[:, :1], residuals[:, 1:] - residuals[:, :1]

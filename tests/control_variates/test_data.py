@@ -19,7 +19,7 @@ from tests.control_variates.cases import (
 import gumbelrace as gr
 from gumbelrace.control_variates.data import expansion
 from gumbelrace.errors import InvalidArgument, MissingPackage, ShapeMismatch
-from gumbelrace.population.control import difference, mapped, table_of
+from gumbelrace.population.control import difference, table_of
 from gumbelrace.population.likelihood import by_arm
 
 FALSE_ALARM = 1e-4
@@ -64,7 +64,7 @@ def test_outliers_are_the_farthest_in_units_of_their_axis():
     y = seeded(2).uniform(-1, 1, size=(1000, 2)) * [1.0, 1e6]
     y[[7, 800]] = [[30.0, 0.0], [0.0, 5e7]]
     found = gr.data_taylor(y, derivatives, outliers=0.002)
-    assert found.always.rows.tolist() == [7, 800]
+    assert found.rows.head.tolist() == [7, 800]
     np.testing.assert_allclose(found.spaces[0].references[0], np.delete(y, [7, 800], axis=0).mean(axis=0))
 
 
@@ -98,7 +98,7 @@ def test_the_control_variate_is_the_expansion():
     """Oracle: Eq. 11 in NumPy, row by row; and its sums by adding them up."""
     y, points = make(400), near(make(400))
     found = gr.data_taylor(y, derivatives, bins=3, outliers=0.1)
-    rows, control = found.always.raced, found.at(points)
+    rows, control = found.rows.tail, found.at(points)
     expected = np.empty((len(rows), len(points)))
     for i, n in enumerate(rows):
         reference = found.spaces[0].references[found.cells[n, 0]]
@@ -170,7 +170,7 @@ def test_arms_with_data_of_their_own(outliers):
     found = gr.data_taylor(y[:, :, None], lambda m, points: derivatives(m, 0.0 * points), 20, outliers)
     control = found.at(np.arange(3.0)[:, None])
     assert len(found.spaces[2].references) < len(found.spaces[0].references)
-    rows = np.arange(6000) if found.always is None else found.always.raced
+    rows = found.rows.tail
     values = control.values(rows, np.arange(3))
     np.testing.assert_allclose(control.sums, values.sum(axis=0), rtol=1e-12)
     population = gr.compiled(own_factor, (y,), 6000, 3).minus(control)
@@ -213,7 +213,7 @@ def test_fewer_rewards_are_read():
 def test_binding_new_points_compiles_nothing():
     y = make(300)
     raced = gr.likelihood(log_factor, (y,), 300).minus(gr.data_taylor(y, derivatives, 3, 0.1))
-    residual = mapped(difference(by_arm(log_factor), expansion, 2))
+    residual = difference(by_arm(log_factor), expansion, 2)
     functions, counts = [residual, expansion, table_of(by_arm(log_factor))], []
     for seed in range(3):
         gr.Race().best(raced(near(y, arms=3 + seed, seed=seed)), None, seeded())

@@ -129,7 +129,7 @@ def test_remainder_bounds_are_needed(name, order):
 
 @models
 @orders
-def test_the_range_is_that_of_the_rows_not_always_read(name, order):
+def test_the_range_is_that_of_the_tail(name, order):
     model = BUILT[name]
     points, bounds = near(model), remainders(model, order)
     low, high = likelihood(model).minus(bounded(model, order, outliers=0.2))(points).reward_range

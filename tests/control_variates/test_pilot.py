@@ -58,7 +58,7 @@ def z_of_chain(rare, likelihood):
 def test_a_chain_sees_rare_rows(rare):
     """Oracle: a grid. t with 49 degrees of freedom exceeds 4.25 with probability 1e-4."""
     likelihood = raced(rare)
-    np.testing.assert_array_equal(likelihood.control.always.rows, np.flatnonzero(rare[0][:, 1]))
+    np.testing.assert_array_equal(likelihood.control.rows.head, np.flatnonzero(rare[0][:, 1]))
     assert abs(z_of_chain(rare, likelihood)) < 4.25
     # Negative control: without a pilot the chain has Laplace's law.
     assert abs(z_of_chain(rare, raced(rare, outliers=0.0))) > 10.0
@@ -66,7 +66,7 @@ def test_a_chain_sees_rare_rows(rare):
 
 @pytest.mark.parametrize("options", [{"order": 1}, {"outliers": 0.002}, {"spread": [0.02, 1.0]}])
 def test_the_rare_rows_are_found_in_other_ways(rare, options):
-    rows = raced(rare, **options).control.always.rows
+    rows = raced(rare, **options).control.rows.head
     assert np.isin(np.flatnonzero(rare[0][:, 1]), rows).all()
 
 
@@ -80,7 +80,7 @@ def test_sums_are_those_of_the_rewards(rare):
 def test_a_range_is_that_of_the_rows_left(rare):
     bounds = logistic.remainder(rare[0], np.eye(2))
     likelihood = raced(rare, remainder=bounds)
-    assert likelihood.control.remainder == bounds[likelihood.control.always.raced].max()
+    assert likelihood.control.remainder == bounds[likelihood.control.rows.tail].max()
     assert likelihood.control.remainder < bounds.max()
 
 
@@ -89,7 +89,7 @@ def test_ordinary_data_need_no_rows(rare):
     x, y = rng.normal(size=(SIZE, 2)), (rng.random(SIZE) < 0.5).astype(float)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert raced((x, y, *logistic.mode(x, y))).control.always is None
+        assert raced((x, y, *logistic.mode(x, y))).control.rows.head.size == 0
 
 
 def test_too_many_heavy_rows_are_said(rare):
@@ -170,8 +170,8 @@ def test_points_choose_once(heavy_tailed):
     y, points = heavy_tailed
     once = gr.data_taylor(y, derivatives, bins=50, points=points)
     anew = gr.data_taylor(y, derivatives, bins=50).at(points)
-    np.testing.assert_array_equal(once.always.rows, anew.always.rows)
-    np.testing.assert_array_equal(once.at(points[:2]).always.rows, anew.always.rows)
+    np.testing.assert_array_equal(once.rows.head, anew.rows.head)
+    np.testing.assert_array_equal(once.at(points[:2]).rows.head, anew.rows.head)
 
 
 def test_one_reference_for_heavy_tails_is_refused(heavy_tailed):

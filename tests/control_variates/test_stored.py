@@ -54,7 +54,7 @@ def test_residual_variance_is_at_least_100_times_smaller():
     assert min(variance_ratio(stored().at(points), MODEL.rewards(points))) >= 100.0
 
 
-def test_derivatives_of_rows_always_read_are_not_used():
+def test_derivatives_of_the_head_are_not_used():
     values, gradients = np.zeros(10), np.zeros((10, 1))
     values[3], gradients[3] = np.nan, np.nan
     bounds = np.ones(10)
@@ -62,7 +62,7 @@ def test_derivatives_of_rows_always_read_are_not_used():
     found = gr.control_variates.stored_taylor(
         values, gradients, None, [0.0], remainder=bounds, outliers=0.1
     )
-    assert found.always.rows.tolist() == [3]
+    assert found.rows.head.tolist() == [3]
     assert np.isfinite(found.at([[1.0]]).residual_range).all()
 
 

@@ -274,6 +274,8 @@ def test_rows_of_the_head_are_not_drawn(head):
     ("options", "message"),
     [
         ({"head": [2, 1]}, "increasing"),
+        ({"head": [2, 2]}, "increasing"),
+        ({"head": [-1, 2]}, r"0\.\.9"),
         ({"head": [0.5]}, "integers"),
         ({"head": [1, 10]}, r"0\.\.9"),
         ({"head": range(10)}, "every row"),

@@ -192,7 +192,7 @@ def positive(theta):
 
 
 def scales(prior, width):
-    """Give a kernel on a scale, of which 2 of 20 rows are always read."""
+    """Give a kernel on a scale, of which 2 of 20 rows are the head."""
     y = np.random.default_rng(2).normal(size=20)
     centre = np.sqrt(np.mean(y**2))
     taylor = gr.parameter_taylor(scale_terms, (y,), 20, [centre], remainder=1e9 * y**2, outliers=0.1)
@@ -213,7 +213,7 @@ def test_a_factor_need_not_exist_where_the_prior_rules_it_out():
 
 def test_a_factor_without_a_value_at_a_possible_point_is_named():
     kernel, start = scales(None, 3.0)
-    with pytest.raises(gr.errors.InvalidArgument, match="always read"):
+    with pytest.raises(gr.errors.InvalidArgument, match="read every time"):
         kernel.steps(np.random.default_rng(0), start, 200)
 
 
@@ -290,7 +290,7 @@ def shared_terms(n, centre, direction, size):
 
 
 def test_a_huge_row_that_points_share_does_not_drown_what_decides():
-    """Two rows are always read, and the first, of 2^60, is shared: the chain is that without it."""
+    """Two rows are the head, and the first, of 2^60, is shared: the chain is that without it."""
     blocks = []
     for size in (0.0, 2.0**60):
         bounds = np.r_[1.0, 1.0, np.zeros(18)]

@@ -8,7 +8,7 @@ import pytest
 from tests.common import seeded, totals
 
 import gumbelrace as gr
-from gumbelrace.population.control import Always
+from gumbelrace.core.rows import Rows
 
 # Of the largest sum; 1e-9 is asked for.
 RELATIVE = 1e-11
@@ -30,7 +30,7 @@ def approximate(n, arm, approximation):
 
 
 class Case:
-    """Rewards and sums of order 1, an approximation that is off by `noise`, rows that are always read."""
+    """Rewards and sums of order 1, an approximation that is off by `noise`, and a head."""
 
     def __init__(self, size, arms, share=0.0, noise=0.01, seed=0):
         rng = seeded(seed)
@@ -39,16 +39,15 @@ class Case:
         self.near = self.rewards + noise * rng.uniform(-1, 1, size=(size, arms))
         self.noise, self.count = noise, np.zeros(self.rewards.shape, np.int64)
         rows = np.sort(rng.choice(size, int(share * size), replace=False))
-        self.always = Always(rows, size) if len(rows) else None
-        self.raced = np.arange(size) if self.always is None else self.always.raced
+        self.rows = Rows(size, head=rows)
 
     def control(self, **changes):
         given = {
             "function": approximate,
             "data": (self.near,),
-            "sums": np.array([math.fsum(column) for column in self.near[self.raced].T]),
+            "sums": np.array([math.fsum(column) for column in self.near[self.rows.tail].T]),
             "residual_range": (np.full(self.arms, -self.noise), np.full(self.arms, self.noise)),
-            "always": self.always,
+            "rows": self.rows,
             "size": len(self.rewards),
         }
         return gr.control_variates.ControlVariate(**(given | changes))

@@ -76,7 +76,7 @@ def test_exact_reads_everything_once(kind, share, size):
 
 
 @kinds
-def test_a_table_counts_the_rows_that_are_always_read(kind):
+def test_a_table_counts_the_rows_of_the_head(kind):
     case = Case(1000, 3, 0.1)
     population = case.population(kind).minus(case.control())
     assert population.known.evaluations == 300
@@ -87,16 +87,16 @@ def test_a_table_counts_the_rows_that_are_always_read(kind):
 
 
 @pytest.mark.parametrize("kind", ["compiled", "factors"])
-def test_rows_always_read_are_counted_once_for_all_orders(kind):
+def test_rows_of_the_head_are_counted_once_for_all_orders(kind):
     case = Case(1000, 3, 0.1, noise=0.1)
     population = case.population(kind).minus(case.control())
     draws = gr.sample(population, None, 40, method=gr.Race(), rng=seeded(), reshuffle_every=1, check=False)
-    assert case.count[case.always.rows].max() == 1
+    assert case.count[case.rows.head].max() == 1
     assert draws.evaluations.sum() == case.count.sum()
     assert draws.fraction == case.count.sum() / (40 * 3000)
     read = case.count.sum()
     report = gr.audit(population, gr.Race(), draws=40, rng=seeded(), reshuffle_every=1)
-    scan = 3 * len(case.always.raced)  # for the exact sums
+    scan = 3 * len(case.rows.tail)  # for the exact sums
     assert report.fraction * 40 * 3000 == pytest.approx(case.count.sum() - read - scan + 300)
 
 
@@ -114,8 +114,7 @@ def test_evaluations_are_what_was_computed(kind, method):
 def test_decisions_need_no_row_where_the_range_allows_it(share):
     case = Case(1000, 3, share, noise=1e-9)
     population = case.population("compiled").minus(case.control())
-    always = 0 if case.always is None else len(case.always.rows)
-    assert gr.Betting().best(population, None, seeded()).evaluations == 3 * always
+    assert gr.Betting().best(population, None, seeded()).evaluations == 3 * len(case.rows.head)
 
 
 # ---- Promises ----

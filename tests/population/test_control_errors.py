@@ -9,6 +9,7 @@ from tests.common import ONE_OF_EACH, seeded, totals
 from tests.population.residuals import Case, kinds, shares
 
 import gumbelrace as gr
+from gumbelrace.core.rows import Rows
 from gumbelrace.errors import (
     FactorFailed,
     InvalidArgument,
@@ -17,17 +18,16 @@ from gumbelrace.errors import (
     RewardOutOfRange,
     ShapeMismatch,
 )
-from gumbelrace.population.control import Always
 
 # ---- Impossible arms and invalid rewards ----
 
 
 @kinds
 @pytest.mark.parametrize("method", ONE_OF_EACH, ids=repr)
-def test_minus_infinity_in_a_row_always_read_eliminates_the_arm(kind, method):
+def test_minus_infinity_in_the_head_eliminates_the_arm(kind, method):
     case = Case(300, 3, 0.1)
     best = int(case.sums.argmax())
-    case.rewards[case.always.rows[3], best] = -np.inf
+    case.rewards[case.rows.head[3], best] = -np.inf
     population = case.population(kind).minus(case.control())
     second = int(np.argmax(np.where(np.arange(3) == best, -np.inf, case.sums)))
     assert method.best(population, None, seeded()).arm == second
@@ -37,7 +37,7 @@ def test_minus_infinity_in_a_row_always_read_eliminates_the_arm(kind, method):
 @kinds
 def test_minus_infinity_for_all_arms_is_an_error(kind):
     case = Case(300, 3, 0.1)
-    case.rewards[case.always.rows[:3], range(3)] = -np.inf
+    case.rewards[case.rows.head[:3], range(3)] = -np.inf
     population = case.population(kind).minus(case.control())
     with pytest.raises(NoPossibleArm):
         gr.Exact().best(population, None, seeded())
@@ -45,9 +45,9 @@ def test_minus_infinity_for_all_arms_is_an_error(kind):
 
 @pytest.mark.parametrize("kind", ["compiled", "factors"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_rows_always_read_are_named_by_the_user_s_numbers(kind, bad):
+def test_rows_of_the_head_are_named_by_the_user_s_numbers(kind, bad):
     case = Case(300, 3, 0.1)
-    row = case.always.rows[-1]
+    row = case.rows.head[-1]
     case.rewards[row, 2] = bad
     with pytest.raises(InvalidReward, match=f"row {row}, arm 2"):
         case.population(kind).minus(case.control())
@@ -56,9 +56,9 @@ def test_rows_always_read_are_named_by_the_user_s_numbers(kind, bad):
 @kinds
 @shares
 @pytest.mark.parametrize("size", [300, 20_001])
-def test_raced_rows_are_named_by_the_user_s_numbers(kind, share, size):
+def test_rows_of_the_tail_are_named_by_the_user_s_numbers(kind, share, size):
     case = Case(size, 3, share)
-    row = case.raced[-5]
+    row = case.rows.tail[-5]
     case.near[row, 1] = np.nan  # a table of rewards with a NaN is refused before that
     sums = np.zeros(3)
     with pytest.raises(InvalidReward, match=f"row {row}, arm 1"):
@@ -69,7 +69,7 @@ def test_raced_rows_are_named_by_the_user_s_numbers(kind, share, size):
 @shares
 def test_a_range_that_is_too_small_is_noticed(kind, share):
     case = Case(300, 3, share)
-    row = case.raced[-5]
+    row = case.rows.tail[-5]
     case.near[row, 1] += 1.0
     population = case.population(kind).minus(case.control())
     for one in (population, population.reshuffled(seeded())):
@@ -97,10 +97,10 @@ def test_a_log_factor_keeps_the_options_it_was_compiled_with(share, monkeypatch)
     case = Case(300, 3, share)
     control = case.control(residual_range=None)
     gr.Exact().best(gr.compiled(failing, (300,), 300, 3).minus(control), None, seeded())
-    population = gr.compiled(failing, (int(case.raced[0]),), 300, 3).minus(control)
+    population = gr.compiled(failing, (int(case.rows.tail[0]),), 300, 3).minus(control)
     raised = []
     monkeypatch.setattr(sys, "unraisablehook", lambda what: raised.append(what.exc_type))
-    with pytest.raises(FactorFailed, match=f"row {case.raced[0]}"):
+    with pytest.raises(FactorFailed, match=f"row {case.rows.tail[0]}"):
         gr.Exact().best(population, None, seeded())
     assert raised == [ZeroDivisionError]
 
@@ -125,7 +125,7 @@ def test_a_second_control_variate_is_refused(kind):
         ({"sums": np.zeros((3, 1))}, ShapeMismatch, "3 arms"),
         ({"sums": np.array([0.0, np.nan, 0.0])}, InvalidArgument, "not finite"),
         ({"size": 299}, ShapeMismatch, "299 rows; the population has 300"),
-        ({"always": Always(np.array([3]), 299)}, ShapeMismatch, "299 rows; the population has 300"),
+        ({"rows": Rows(299, head=[3])}, ShapeMismatch, "299 rows; the population has 300"),
     ],
 )
 def test_a_control_variate_must_fit(kind, changes, error, message):
@@ -168,19 +168,3 @@ def test_rewards_of_the_wrong_shape_are_named():
     population = gr.factors(lambda index, arms: np.zeros(len(index)), 300, 3)
     with pytest.raises(ShapeMismatch, match=r"shape \(30,\) for 30 rows and 3 arms"):
         population.minus(case.control())
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([], "at least one"),
-        ([3, 2], "increasing"),
-        ([2, 2], "increasing"),
-        ([-1, 2], r"0\.\.4"),
-        ([2, 5], r"0\.\.4"),
-        ([0, 1, 2, 3, 4], "nothing is left"),
-    ],
-)
-def test_rows_always_read_are_checked(rows, message):
-    with pytest.raises(InvalidArgument, match=message):
-        Always(np.array(rows, np.int64), 5)

@@ -6,6 +6,7 @@ import pytest
 from tests.common import seeded
 
 import gumbelrace as gr
+from gumbelrace.core.rows import Rows
 from gumbelrace.errors import InvalidArgument, NoPossibleArm, PromiseBroken, RewardOutOfRange
 
 # Arm 1 is as good as arm 0, but for 5 of 100,000 rows that rule it out.
@@ -116,7 +117,7 @@ def test_a_control_variate_of_declared_rows():
         log_factor,
         (near,),
         near[5:].sum(axis=0),
-        always=gr.control_variates.Always(np.arange(5), 2000),
+        rows=Rows(2000, head=np.arange(5)),
         size=2000,
     )
     population = gr.compiled(log_factor, (rewards,), 2000, 3, impossible=[3, 17]).minus(control)

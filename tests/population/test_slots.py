@@ -1,9 +1,9 @@
-"""What slots know of the rewards that are always read."""
+"""What slots know of the rewards of the head."""
 
 import numba
 import numpy as np
 
-from gumbelrace.population.likelihood import LOST, READ, always_reader
+from gumbelrace.population.likelihood import LOST, READ, head_reader
 
 
 @numba.njit
@@ -11,7 +11,7 @@ def log_factor(n, theta, rewards):
     return rewards[n, int(theta[0])]
 
 
-READER = always_reader(log_factor)
+READER = head_reader(log_factor)
 
 
 @numba.njit
@@ -19,7 +19,7 @@ def read(numbers, point, rows, data):
     READER(numbers, point, rows, data)
 
 
-def test_what_rows_always_read_share_cancels():
+def test_what_rows_of_the_head_share_cancels():
     """Oracle: exact sums. 2^60 has no room for the rest, which would decide."""
     rewards = np.array([[2.0**60, 2.0**60], [-0.25, 0.5], [1.0, 1.0], [-np.inf, 3.0], [np.nan, 0.0]])
 

@@ -9,7 +9,8 @@ _NAMES = {
     "gumbelrace.control_variates.by_jax": ("derivatives_by_jax", "jax_taylor"),
     "gumbelrace.control_variates.expansion": ("ParameterTaylor",),
     "gumbelrace.control_variates.parameters": ("stored_taylor",),
-    "gumbelrace.population.control": ("Always", "ControlVariate"),
+    "gumbelrace.core.rows": ("Rows",),
+    "gumbelrace.population.control": ("ControlVariate",),
 }
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     )
     from gumbelrace.control_variates.expansion import ParameterTaylor as ParameterTaylor
     from gumbelrace.control_variates.parameters import stored_taylor as stored_taylor
-    from gumbelrace.population.control import Always as Always, ControlVariate as ControlVariate
+    from gumbelrace.core.rows import Rows as Rows
+    from gumbelrace.population.control import ControlVariate as ControlVariate
 else:  # hidden from type checkers, which would take any name at all
     __all__, __getattr__, __dir__ = later(__name__, _NAMES)

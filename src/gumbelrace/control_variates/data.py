@@ -5,8 +5,8 @@ With the reference m of the cell in which y_n lies, d = y_n - m, and derivatives
     h_n(i) = g(m; i) + ∇g(m; i)·d + ½ d'∇²g(m; i) d.
 
 It is linear in 1, d and dd', so its sum over a cell is that of their sums, which are stored: sums cost
-O(B) for B cells, however many rows there are. Which rows are always read is chosen where points are known:
-those whose differences between points the expansion follows worst.
+O(B) for B cells, however many rows there are. Which rows are the head, read every time, is chosen where
+points are known: those whose differences between points the expansion follows worst.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,11 +23,13 @@ from gumbelrace.control_variates.pilot import (
     checked_share,
     farthest,
     heavy_rows,
+    row_weights,
 )
 from gumbelrace.core.jit import part
+from gumbelrace.core.rows import Rows
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.arrays import floats
-from gumbelrace.population.control import Always, ControlVariate
+from gumbelrace.population.control import ControlVariate
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -40,7 +42,7 @@ Derivatives = Callable[[Floats, Any], tuple[ArrayLike, ArrayLike, ArrayLike]]
 
 @dataclass(frozen=True)
 class Space:
-    """References of a space of data, and sums of 1, d and dd' over the raced rows of each cell."""
+    """References of a space of data, and sums of 1, d and dd' over the rows of the tail in each cell."""
 
     references: Floats
     moments: Floats
@@ -65,15 +67,15 @@ class DataTaylor:
         Rows less their references.
     spaces : tuple of Space
         References and moments.
-    always : Always or None
-        Rows that are always read.
+    rows : Rows
+        The head, which is read in full, and the tail.
     """
 
     derivatives: Derivatives
     cells: Indices
     deviations: Floats
     spaces: tuple[Space, ...]
-    always: Always | None
+    rows: Rows
     _checked: list[bool] = field(default_factory=list, repr=False)
 
     def at(self, points: ArrayLike) -> ControlVariate:
@@ -87,8 +89,7 @@ class DataTaylor:
     def check(self, points: NDArray[Any]) -> None:
         """Compare residuals with the log factors, at points; see `check_residuals`."""
         squares, plain = self.misfit(points)
-        raced = squares if self.always is None else squares[self.always.raced]
-        check_residuals(raced, plain)
+        check_residuals(squares[self.rows.tail], plain)
         if plain > 0.0:  # points that are all the same show nothing
             self._checked.append(True)
 
@@ -117,7 +118,7 @@ class DataTaylor:
         terms, sums = (np.concatenate(parts) for parts in zip(*found, strict=True))
         lengths = np.array([len(self.spaces[s].references) for s in space_of])
         data = (self.cells, self.deviations, space_of, np.cumsum(lengths) - lengths, terms)
-        return ControlVariate(expansion, data, sums, None, self.always, len(self.cells))
+        return ControlVariate(expansion, data, sums, None, self.rows)
 
     def _share_out(self, points: NDArray[Any]) -> tuple[Indices, list[tuple[Space, NDArray[Any]]]]:
         """Give the space of each arm, and the points that are to be expanded in each space."""
@@ -131,20 +132,18 @@ class DataTaylor:
         return np.arange(len(points)), own
 
 
-def expanded(derivatives: Derivatives, cells: Sequence[Cells], always: Always | None) -> DataTaylor:
-    """Expand around the means of the rows of each cell; what is always read does not pull them its way."""
-    raced = np.arange(len(cells[0].cell)) if always is None else always.raced
-    return expanded_around(derivatives, [c.only(raced) for c in cells], always)
+def expanded(derivatives: Derivatives, cells: Sequence[Cells], rows: Rows) -> DataTaylor:
+    """Expand around the means of the rows of each cell; the head does not pull them its way."""
+    return expanded_around(derivatives, [c.only(rows.tail) for c in cells], rows)
 
 
-def expanded_around(derivatives: Derivatives, cells: Sequence[Cells], always: Always | None) -> DataTaylor:
-    raced = np.arange(len(cells[0].cell)) if always is None else always.raced
+def expanded_around(derivatives: Derivatives, cells: Sequence[Cells], rows: Rows) -> DataTaylor:
     return DataTaylor(
         derivatives,
         np.stack([c.cell for c in cells], axis=1),
         np.stack([c.deviations for c in cells], axis=1),
-        tuple(Space(c.references, c.moments(raced)) for c in cells),
-        always,
+        tuple(Space(c.references, c.moments(rows.tail)) for c in cells),
+        rows,
     )
 
 
@@ -218,7 +217,7 @@ class ChoosingTaylor:
         return self._fitted_at(checked_points(points))[0].at(points)
 
     def by_pilot(self, points: ArrayLike) -> DataTaylor:
-        """Choose the rows that are always read once and for all, by points like those to be compared."""
+        """Choose the head once and for all, by points like those to be compared."""
         arms = checked_points(points)
         fitted, plain = self._fitted_at(arms)
         check_pilot(plain, len(fitted.cells), DIFFERENT)
@@ -226,13 +225,12 @@ class ChoosingTaylor:
         return fitted
 
     def _fitted_at(self, arms: NDArray[Any]) -> tuple[DataTaylor, float]:
-        """Choose the rows that are always read; give also how much log factors differ between points."""
+        """Choose the head; give also how much log factors differ between points."""
         cells = [c.around_medians() for c in self.cells]
-        whole = expanded_around(self.derivatives, cells, None)
-        squares, plain = whole.misfit(arms)
-        rows = heavy_rows(squares)
-        always = Always(rows, len(squares)) if len(rows) else None
-        return expanded_around(self.derivatives, cells, always), plain
+        size = len(cells[0].cell)
+        squares, plain = expanded_around(self.derivatives, cells, Rows(size)).misfit(arms)
+        rows = Rows(size, head=heavy_rows(squares), weights=row_weights(squares))
+        return expanded_around(self.derivatives, cells, rows), plain
 
 
 def data_taylor(
@@ -257,7 +255,7 @@ def data_taylor(
         Number of quantile intervals on each axis. The reference of a row is the middle of its cell: with
         ``bins=10`` and k = 2 there are up to 100 cells, and with ``bins=1`` one, in the middle of all.
     outliers : float, optional
-        Share of the rows, those farthest from their references, that is always read. Default: the rows
+        Share of the rows, those farthest from their references, that is read every time. Default: the rows
         whose differences between points the expansion follows worst, as many as it takes that a race with
         a normal bound sees what matters, at most a tenth.
     points : array_like, optional
@@ -305,7 +303,7 @@ def data_taylor(
         choosing = ChoosingTaylor(derivatives, cells)
         return choosing if points is None else choosing.by_pilot(points)
     far = np.max([c.distances() for c in cells], axis=0)
-    return expanded(derivatives, cells, farthest(far, share))
+    return expanded(derivatives, cells, Rows(len(far), head=farthest(far, share)))
 
 
 def _checked_values(values: ArrayLike) -> Floats:

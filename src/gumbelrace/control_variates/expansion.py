@@ -5,8 +5,9 @@ With t = θ - θ̂, gradients g_n and Hessians H_n at the centre θ̂, first or 
     h_n(θ) = l_n(θ̂) + g_n·t (+ ½ t'H_n t),    Σ_n h_n(θ) = L + G·t (+ ½ t'H t).
 
 If |l_n(θ) - h_n(θ)| ≤ M_n ‖Wt‖^(order+1), the residuals have a known range, and `Betting` can decide
-without reading a row when the range is small enough. Rows that carry the residuals are read every time: a
-pilot finds them when the expansion meets its log factors (see `pilot`).
+without reading a row when the range is small enough. Rows that carry the residuals are the head, which
+races read every time: a pilot finds them, and weights for all rows, when the expansion meets its log
+factors (see `pilot`).
 """
 
 import functools
@@ -24,22 +25,27 @@ from gumbelrace.control_variates.pilot import (
     laplace_factor,
     misfit,
     pilot_points,
+    row_weights,
 )
 from gumbelrace.core.jit import kernel, part, users
 from gumbelrace.core.packed import pack, unpack
+from gumbelrace.core.rows import NO_ROWS, Rows
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.population.control import Always, ControlVariate, table_of
-from gumbelrace.population.likelihood import KNOWN, MOST, SLOT, Likelihood, Slots, always_reader
+from gumbelrace.population.control import ControlVariate, table_of
+from gumbelrace.population.likelihood import KNOWN, MOST, SLOT, Likelihood, Slots, head_reader
 from gumbelrace.population.trial import Call, checked_dispatcher, try_out
 
 Floats = NDArray[np.float64]
 
+# Bounds of rows are at least this share of the largest: by rounding no residual is zero for sure.
+# The range allows 1e-12 of the terms for that, of which this share is still more than enough.
+LEAST_BOUND = 1e-3
 # Rows at which a user's own residual is compared with what it should be.
 CHECKED = 16
 
 
 class Pilot(NamedTuple):
-    """What is left to a pilot: which rows are always read."""
+    """What is left to a pilot: which rows are the head, and the weights of all."""
 
     outer: Floats  # sum of gg' over the rows, g their gradients, where the Hessian does not tell
     spread: Floats | None  # how far points go, if it was said
@@ -62,7 +68,7 @@ class ParameterTaylor:
     data : tuple
         Arrays and numbers that it takes.
     value, gradient, hessian : float, ndarray, ndarray
-        Their sums over the rows that are not always read (Hessian of zeros at first order).
+        Their sums over the rows of the tail (Hessian of zeros at first order).
     order : int
         1 or 2.
     bounds : ndarray of shape (N,) or (), or None
@@ -71,14 +77,14 @@ class ParameterTaylor:
         Times 1 + ‖t‖², added to the range of the residuals.
     metric : ndarray of shape (d, d)
         W.
-    always : Always or None
-        Rows that are always read.
-    size : int
-        Number of rows.
+    rows : Rows
+        The head, which is read in full, the tail, and weights and bounds of the residuals.
     pilot : Pilot or None
         What is still to be chosen.
     residual : numba function or None
         See `with_residual`.
+    needs_head : bool
+        Whether the head was chosen by whoever made the expansion; else a pilot has chosen it for races.
     """
 
     centre: Floats
@@ -91,10 +97,10 @@ class ParameterTaylor:
     bounds: Floats | None
     rounding: float
     metric: Floats
-    always: Always | None
-    size: int
+    rows: Rows
     pilot: Pilot | None = None
     residual: Any = None
+    needs_head: bool = True
 
     def __post_init__(self) -> None:
         d = len(self.centre)
@@ -104,16 +110,20 @@ class ParameterTaylor:
             raise InvalidArgument("log factors have no finite value, gradient or Hessian at the centre")
         if self.remainder == np.inf:
             raise InvalidArgument(
-                "a remainder is infinite: have such rows always read, by a share of outliers"
+                "a remainder is infinite: have such rows read every time, by a share of outliers"
             )
+
+    @property
+    def size(self) -> int:
+        """Number of rows, N."""
+        return self.rows.size
 
     @functools.cached_property
     def remainder(self) -> float | None:
-        """M, the largest M_n of the rows that are not always read."""
+        """M, the largest M_n of the tail."""
         if self.bounds is None:
             return None
-        everywhere = np.broadcast_to(self.bounds, (self.size,))
-        return float((everywhere if self.always is None else everywhere[self.always.raced]).max())
+        return float(np.delete(np.broadcast_to(self.bounds, (self.size,)), self.rows.head).max())
 
     def with_residual(self, residual: Any) -> "ParameterTaylor":
         """Give the same expansion, of which a model computes what is left in one pass over a row.
@@ -139,7 +149,7 @@ class ParameterTaylor:
         return replace(self, residual=residual)
 
     def fitted(self, likelihood: Likelihood) -> "ParameterTaylor":
-        """Give the same expansion, the rows that it fits worst always read, unless they were chosen."""
+        """Give the same expansion, the rows that it fits worst in the head, unless they were chosen."""
         if self.size != likelihood.size:
             raise ShapeMismatch(
                 f"the control variate is of {self.size} rows; the population has {likelihood.size}"
@@ -151,24 +161,34 @@ class ParameterTaylor:
         outer, spread, _ = self.pilot
         factor = laplace_factor(self.hessian, outer) if spread is None else spread
         found = misfit(likelihood, self, pilot_points(self.centre, factor))
-        rows = heavy_rows(found.squares, self.pilot.share)
+        head = heavy_rows(found.squares, self.pilot.share)
         if spread is not None:
             check_pilot(found.plain, self.size, "give a spread as large as points will be apart")
-        check_residuals(np.delete(found.squares, rows), found.plain)
-        return self._reading(rows)
+        check_residuals(np.delete(found.squares, head), found.plain)
+        weighted = Rows(self.size, weights=row_weights(found.squares), bounds=self.rows.bounds)
+        chosen = replace(self, rows=weighted, pilot=None, needs_head=self.pilot.share is not None)
+        return chosen._with_head(head)
 
-    def _reading(self, rows: NDArray[np.int64]) -> "ParameterTaylor":
-        if len(rows) == 0:
-            return replace(self, pilot=None)
-        theirs = sums_of(self.terms, self.data, self.centre, rows, self.order)
+    @functools.cached_property
+    def without_head(self) -> "ParameterTaylor":
+        """The same expansion for methods that draw rows by their weights: no head that a pilot chose."""
+        return self if self.needs_head else self._with_head(NO_ROWS)
+
+    def _with_head(self, head: NDArray[np.int64]) -> "ParameterTaylor":
+        """Give the same expansion with another head, its sums those of the tail that is left."""
+        if np.array_equal(head, self.rows.head):
+            return self
+        back, gone = self._sums_over(self.rows.head), self._sums_over(head)
         return replace(
             self,
-            value=self.value - theirs.value,
-            gradient=self.gradient - theirs.gradient,
-            hessian=self.hessian - theirs.hessian,
-            always=Always(rows, self.size),
-            pilot=None,
+            value=self.value + back.value - gone.value,
+            gradient=self.gradient + back.gradient - gone.gradient,
+            hessian=self.hessian + back.hessian - gone.hessian,
+            rows=self.rows.with_head(head),
         )
+
+    def _sums_over(self, rows: NDArray[np.int64]) -> "Sums":
+        return sums_of(self.terms, self.data, self.centre, rows, self.order)
 
     def at(self, points: ArrayLike) -> ControlVariate:
         """Give the control variate whose arm i is points[i]."""
@@ -184,15 +204,14 @@ class ParameterTaylor:
         most = None if self.remainder is None else (-known[1], known[1])
         fused = None if self.residual is None else by_step(self.residual)
         sums = self.value + known[0]
-        return ControlVariate(function, data, sums, most, self.always, self.size, residual=fused)
+        return ControlVariate(function, data, sums, most, self.rows, residual=fused)
 
     def slots(self, likelihood: Likelihood, slots: Slots) -> Slots:
         """Give slots with the residuals of log factors, that know the sums of the expansion."""
         points, steps = slots.rooms
         if points.shape[1] != len(self.centre):
             raise ShapeMismatch(f"points have shape {points.shape}; it must be (D, {len(self.centre)})")
-        always = self.always.rows if self.always else np.empty(0, np.int64)
-        own = (slots.rooms, slots.numbers, self.centre, *self.form, always)
+        own = (slots.rooms, slots.numbers, self.centre, *self.form, self.rows.head)
         packed = pack((*own, *likelihood.data))
         population = likelihood.plain(points).residuals(self._around(steps))
         known = _known(likelihood.log_factor, packed.type)
@@ -241,19 +260,19 @@ def _known_at(steps: Floats, form: Form) -> Floats:
 
 @functools.lru_cache(maxsize=64)
 def _known(log_factor: Any, data_type: Any) -> Any:
-    read = always_reader(log_factor)
+    read = head_reader(log_factor)
 
     @numba.cfunc(SLOT)
     def known(context, slot):  # type: ignore[no-untyped-def]
         everything = unpack(context, data_type)
-        rooms, of_all, centre, gradient, hessian, metric, of_form, always = everything[:8]
+        rooms, of_all, centre, gradient, hessian, metric, of_form, head = everything[:8]
         point, step, numbers = rooms[0, slot], rooms[1, slot], of_all[slot]
         for i in range(len(centre)):
             step[i] = point[i] - centre[i]
-        read(numbers, point, always, everything[8:])
+        read(numbers, point, head, everything[8:])
         # The value at the centre is left out, which all arms share.
         numbers[KNOWN], numbers[MOST] = known_sum(step, Form(gradient, hessian, metric, of_form))
-        return len(always)
+        return len(head)
 
     return known
 

@@ -6,13 +6,13 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.control_variates.expansion import ParameterTaylor, Pilot, sums_of
+from gumbelrace.control_variates.expansion import LEAST_BOUND, ParameterTaylor, Pilot, sums_of
 from gumbelrace.control_variates.pilot import checked_share, checked_spread, farthest
 from gumbelrace.core.jit import users
+from gumbelrace.core.rows import NO_ROWS, Rows
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import checked_count
-from gumbelrace.population.control import Always
 from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, try_out
 
 Floats = NDArray[np.float64]
@@ -56,9 +56,10 @@ def parameter_taylor(
     metric : array_like of shape (d, d), optional
         W; default: the identity.
     outliers : float, optional
-        Share of the rows that is always read: those with the largest M_n where each row's is given, else
-        those with the largest residuals in the pilot. Default: as many as it takes that a race with a
-        normal bound sees what matters, at most a tenth. With 0 there is no pilot and nothing is checked.
+        Share of the rows that is read every time, the head: those with the largest M_n where each row's is
+        given, else those with the largest residuals in the pilot. Default: as many as it takes that a race
+        with a normal bound sees what matters, at most a tenth, and none for methods that draw rows by their
+        weights. With 0 there is no pilot, there are no weights, and nothing is checked.
     spread : float, array_like of shape (d,) or (d, d), optional
         How far from the centre points will be compared: standard deviations, or a square root of their
         covariance, positive. Default: that of Laplace's approximation without a prior.
@@ -66,7 +67,8 @@ def parameter_taylor(
     Notes
     -----
     ``likelihood.minus(...)`` is where the expansion meets its log factors. It reads all rows there at 16
-    points around the centre. If rows that would be missed remain, it warns of `UnevenResiduals`.
+    points around the centre. If rows that would be missed remain, it warns of `UnevenResiduals`. The
+    residuals there also give each row a weight, for methods that draw rows with replacement.
 
     Examples
     --------
@@ -89,8 +91,8 @@ def parameter_taylor(
     first = {"n": size - 1, "centre": point, "direction": np.ones_like(point)}
     try_out(Call(users(terms), FORM, first, data), numbers=3)
     scale = np.eye(len(point)) if metric is None else np.ascontiguousarray(metric, np.float64)
-    bounds, always = split_rows(remainder, outliers, size)
-    sums = sums_of(terms, data, point, np.arange(size) if always is None else always.raced, order)
+    bounds, rows = split_rows(remainder, outliers, size)
+    sums = sums_of(terms, data, point, rows.tail, order)
     return ParameterTaylor(
         point,
         terms,
@@ -102,9 +104,8 @@ def parameter_taylor(
         bounds,
         ROUNDING * (1.0 + sums.largest),
         scale,
-        always,
-        size,
-        pilot_of(sums.outer, spread, outliers, always),
+        rows,
+        pilot_of(sums.outer, spread, outliers, rows),
     )
 
 
@@ -119,23 +120,33 @@ def checked_centre(centre: ArrayLike, order: int) -> tuple[Floats, int]:
 
 def split_rows(
     remainder: ArrayLike | None, outliers: float | None, size: int
-) -> tuple[Floats | None, Always | None]:
-    """Give M_n, and the rows that are always read as far as that is known from them."""
+) -> tuple[Floats | None, Rows]:
+    """Give M_n, and what is known of the rows from them."""
     share = checked_share(outliers)
     if remainder is None:
-        return None, None
+        return None, Rows(size)
     bounds = floats(remainder, "remainder")
     if bounds.shape not in ((), (size,)) or not (bounds >= 0.0).all():
         raise InvalidArgument(f"remainder must be a number or an array of shape ({size},), not negative")
-    return bounds, farthest(bounds, share) if bounds.ndim and share is not None else None
+    if bounds.ndim == 0:
+        return bounds, Rows(size)
+    head = NO_ROWS if share is None else farthest(bounds, share)
+    return bounds, Rows(size, head=head, bounds=relative_bounds(bounds, head))
 
 
-def pilot_of(
-    outer: Floats, spread: ArrayLike | None, outliers: float | None, always: Always | None
-) -> Pilot | None:
-    """Leave the choice of rows to a pilot, unless it was made."""
+def relative_bounds(bounds: Floats, head: NDArray[np.int64]) -> Floats | None:
+    """Give M_n relative to the largest of the tail, none of them zero; None if that one is not finite."""
+    most = np.delete(bounds, head).max()
+    if not 0.0 < most < np.inf:
+        return None
+    relative: Floats = np.clip(bounds / most, LEAST_BOUND, 1.0)
+    return relative
+
+
+def pilot_of(outer: Floats, spread: ArrayLike | None, outliers: float | None, rows: Rows) -> Pilot | None:
+    """Leave the choice of the head to a pilot, unless it was made."""
     given = checked_spread(spread, len(outer))
-    return None if always is not None or outliers == 0 else Pilot(outer, given, outliers)
+    return None if len(rows.head) or outliers == 0 else Pilot(outer, given, outliers)
 
 
 def stored_taylor(
@@ -171,9 +182,8 @@ def stored_taylor(
     for k, part in enumerate(derivatives):
         if part.shape != (size, *[d] * k):
             raise ShapeMismatch(f"derivatives of order {k} have shape {part.shape}, not {(size, *[d] * k)}")
-    bounds, always = split_rows(remainder, outliers, size)
-    rest = np.arange(size) if always is None else always.raced
-    sums = [part[rest].sum(axis=0) for part in derivatives]
+    bounds, rows = split_rows(remainder, outliers, size)
+    sums = [part[rows.tail].sum(axis=0) for part in derivatives]
     hessian = sums[2] if order == 2 else np.zeros((d, d))
     scale = np.eye(d) if metric is None else np.ascontiguousarray(metric, np.float64)
     terms = _second if order == 2 else _first
@@ -187,11 +197,10 @@ def stored_taylor(
         hessian,
         order,
         bounds,
-        ROUNDING * float(1.0 + np.max(sizes[rest])),
+        ROUNDING * float(1.0 + np.max(sizes[rows.tail])),
         scale,
-        always,
-        size,
-        pilot_of(derivatives[1].T @ derivatives[1], spread, outliers, always),
+        rows,
+        pilot_of(derivatives[1].T @ derivatives[1], spread, outliers, rows),
     )
 
 

@@ -1,8 +1,8 @@
 """A pilot: how far log factors are from their control variate, row by row, at some points.
 
-Which rows are read every time is a choice that does not bias anything, so the points are the same in every
-run. They are drawn around the centre of an expansion, from a law wider than Laplace's: posteriors with rows
-that an expansion does not follow are wider than it.
+Which rows are the head, read every time, and which weights the rows have, are choices that do not bias
+anything, so the points are the same in every run. They are drawn around the centre of an expansion, from a
+law wider than Laplace's: posteriors with rows that an expansion does not follow are wider than it.
 
 Rows that decide a race and that its first look would miss are better read every time. A normal bound
 believes the spread of the rows that it has seen. If a few rows out of many carry the differences between
@@ -14,6 +14,8 @@ the differences of row n between arms, N rows are tame for a first look at T of 
 
 If a share p of the rows were equal and the others zero, the second number would be 1 / p, and T rows would
 contain none with a probability of e^(-T / EVEN), which is 0.001; above UNEVEN they contain less than one.
+
+Methods that draw rows with replacement, by weights, need no head: they draw such rows more often.
 """
 
 import sys
@@ -25,11 +27,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gumbelrace.core.rows import largest
 from gumbelrace.errors import BlindPilot, InvalidArgument, ShapeMismatch, UnevenResiduals
-from gumbelrace.population.control import Always
 from gumbelrace.population.likelihood import Family, Likelihood
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 POINTS = 16
 WIDER = 1.5
@@ -114,18 +117,15 @@ def _rows_at(likelihood: Likelihood, control: Family, points: Floats) -> Iterato
             yield plain, left
 
 
-def farthest(distance: Floats, share: float) -> Always | None:
+def farthest(distance: Floats, share: float) -> Indices:
     """Choose the share of the rows with the largest distance.
 
     Examples
     --------
-    >>> farthest(np.array([0.1, 5.0, 0.2, 3.0]), 0.5).rows
+    >>> farthest(np.array([0.1, 5.0, 0.2, 3.0]), 0.5)
     array([1, 3])
     """
-    count = int((checked_share(share) or 0.0) * len(distance))
-    if count == 0:
-        return None
-    return Always(np.sort(np.argpartition(distance, -count)[-count:]), len(distance))
+    return largest(distance, int((checked_share(share) or 0.0) * len(distance)))
 
 
 def checked_share(share: float | None) -> float | None:
@@ -135,14 +135,14 @@ def checked_share(share: float | None) -> float | None:
     return share
 
 
-Indices = NDArray[np.int64]
-
 FIRST = 50  # T, the first look of a race
 SMALL = 0.05
 EVEN, UNEVEN = FIRST / np.log(1000.0), FIRST
 
 # Largest share of the rows that is read every time without being asked for.
 MOST = 0.1
+# Least weight of a row, as a share of their mean.
+FLOOR = 0.1
 
 
 def heavy_rows(squares: Floats, share: float | None = None) -> Indices:
@@ -168,7 +168,30 @@ def heavy_rows(squares: Floats, share: float | None = None) -> Indices:
     else:
         tame = _tame_without(np.sort(squares), min(int(MOST * size), size - 1))
         count = int(np.argmax(tame)) if tame.any() else len(tame) - 1
-    return np.sort(np.argsort(squares, kind="stable")[size - count :])
+    return largest(squares, count)
+
+
+def row_weights(squares: Floats) -> Floats | None:
+    """Give weights by which rows are to be drawn with replacement; None if all are the same.
+
+    They are the s of each row, and a tenth of their mean. In proportion to s alone they would give the
+    least variance, if the points of the pilot were all points; but a row that the pilot found to fit would
+    hardly ever be drawn, and count for as much more where it does not. So every row has at least a tenth of
+    the mean.
+
+    Parameters
+    ----------
+    squares : ndarray of shape (N,)
+        s² of each row.
+
+    Examples
+    --------
+    >>> row_weights(np.array([0.0, 0.0, 9.0])).round(2)
+    array([0.1, 0.1, 3.1])
+    """
+    roots = np.sqrt(squares)
+    weights: Floats = roots + FLOOR * roots.mean()
+    return weights if weights.any() else None
 
 
 def check_residuals(squares: Floats, plain: float) -> None:
@@ -177,7 +200,7 @@ def check_residuals(squares: Floats, plain: float) -> None:
     Parameters
     ----------
     squares : ndarray
-        s² of the rows that are raced on.
+        s² of the rows of the tail.
     plain : float
         Sum of the s² of the rewards themselves, over all rows.
     """

@@ -26,7 +26,7 @@ are laid out along the bits of their numbers).
 import functools
 from contextlib import AbstractContextManager
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -140,6 +140,7 @@ class Streams(NamedTuple):
     widths: NDArray[np.int64]  # bits of the numbers that the arm's key permutes; 0: it has none
     keys: Keys
     cursor: NDArray[np.int64]  # blocks taken, or numbers permuted; next row and end of the open block
+    tail: NDArray[np.int64] = NO_ROWS  # the row at each place; empty: places are rows
 
 
 class Stream(NamedTuple):
@@ -147,8 +148,7 @@ class Stream(NamedTuple):
 
     streams: Streams  # of one arm
     seen: NDArray[np.uint8]  # scratch, zero between draws: what is not to be read again
-    tail: NDArray[np.int64]  # the row at each place; empty: places are rows
-    weights: Alias  # chances of rows that are drawn with replacement
+    weights: Alias  # chances of rows of the tail that are drawn with replacement
     bounds: Alias  # in proportion to what bounds their rewards
 
 
@@ -160,7 +160,14 @@ def take_from(streams: Streams, bits: Bits, arm: int, rows: NDArray[np.int64], c
         start, size = streams.cursor[arm, BLOCKS_TAKEN], streams.sizes[arm]
         words, width = words_of(streams.keys, arm), streams.widths[arm]
         streams.cursor[arm, BLOCKS_TAKEN] = take_permuted(words, width, start, size, rows, count)
-        return
+    else:
+        take_runs(streams, bits, arm, rows, count)
+    name_rows(streams.tail, rows, count)
+
+
+@part
+def take_runs(streams: Streams, bits: Bits, arm: int, rows: NDArray[np.int64], count: int) -> None:
+    """Put the next `count` places of the random order of `arm`, run by run, into `rows`."""
     filled = 0
     while filled < count:
         first, run = next_run_of(streams, bits, arm, count - filled)
@@ -169,6 +176,14 @@ def take_from(streams: Streams, bits: Bits, arm: int, rows: NDArray[np.int64], c
         for i in range(np.uint64(run)):
             rows[to + i] = start + i
         filled += run
+
+
+@part
+def name_rows(tail: NDArray[np.int64], places: NDArray[np.int64], count: int) -> None:
+    """Put the rows that are there in the place of places."""
+    if len(tail) > 0:
+        for i in range(np.uint64(count)):
+            places[i] = tail[np.uint64(places[i])]
 
 
 @part
@@ -249,22 +264,18 @@ def rewind_first(streams: Streams, arms: int) -> None:
 def take(stream: Stream, bits: Bits, rows: NDArray[np.int64], count: int) -> None:
     """Put the next `count` rows of the random order into `rows`."""
     take_from(stream.streams, bits, 0, rows, count)
-    name_rows(stream, rows, count)
-
-
-@part
-def name_rows(stream: Stream, places: NDArray[np.int64], count: int) -> None:
-    """Put the rows that are there in the place of places."""
-    if len(stream.tail) > 0:
-        for i in range(np.uint64(count)):
-            places[i] = stream.tail[places[i]]
 
 
 @part
 def pick_rows(bits: Bits, chances: Alias, size: int, rows: NDArray[np.int64], count: int) -> None:
-    """Put `count` of `size` rows into `rows`, drawn with replacement by their chances."""
+    """Put `count` rows of a tail of `size` into `rows`, drawn with replacement by their chances."""
+    if len(chances.keep) > 0:
+        for i in range(np.uint64(count)):
+            rows[i] = pick(bits, chances)
+        return
     for i in range(np.uint64(count)):
-        rows[i] = pick(bits, chances) if len(chances.keep) else below(bits, size)
+        rows[i] = below(bits, size)
+    name_rows(chances.other, rows, count)
 
 
 @part
@@ -319,7 +330,7 @@ def unseen_rows(stream: Stream, first: int, last: int, rows: NDArray[np.int64]) 
     for row in range(np.uint64(first), np.uint64(last)):
         rows[np.uint64(count)] = row
         count += 1 - stream.seen[row]
-    name_rows(stream, rows, count)
+    name_rows(stream.streams.tail, rows, count)
     return count
 
 
@@ -330,7 +341,7 @@ def forget_marks(stream: Stream, size: int) -> None:
         stream.seen[i] = 0
 
 
-def new_streams(sizes: NDArray[np.int64], block: int = 1) -> Streams:
+def new_streams(sizes: NDArray[np.int64], block: int = 1, tail: NDArray[np.int64] = NO_ROWS) -> Streams:
     """Make room for reading the rows of each arm in an order of its own."""
     counts = -(-sizes // block)
     widths = np.array([width_of(count) for count in counts])
@@ -341,7 +352,8 @@ def new_streams(sizes: NDArray[np.int64], block: int = 1) -> Streams:
         blocks[first:last] = np.arange(last - first)
     keys = np.empty((len(sizes), ROUNDS), np.uint64)
     cursor = np.zeros((len(sizes), 3), np.int64)
-    return Streams(block, sizes, counts, starts, blocks, np.empty_like(blocks), widths, keys, cursor)
+    swaps = np.empty_like(blocks)
+    return Streams(block, sizes, counts, starts, blocks, swaps, widths, keys, cursor, tail)
 
 
 class IndependentRows:
@@ -353,10 +365,12 @@ class IndependentRows:
         Number of rows of each arm.
     block : int
         Rows in a block, as in `Rows`.
+    tail : ndarray of int64
+        The row at each place, where arms share their rows; empty: places are rows.
     """
 
-    def __init__(self, sizes: NDArray[np.int64], block: int = 1) -> None:
-        self._pool = Pool(functools.partial(new_streams, sizes, block))
+    def __init__(self, sizes: NDArray[np.int64], block: int = 1, tail: NDArray[np.int64] = NO_ROWS) -> None:
+        self._pool = Pool(functools.partial(new_streams, sizes, block, tail))
 
     def streams(self) -> AbstractContextManager[Streams]:
         """Lend streams to one thread."""
@@ -366,8 +380,9 @@ class IndependentRows:
 class Rows:
     """Rows that all arms share: a head that is read in full, and a tail of which rows are chosen at random.
 
-    Rows of the tail are read in random order, each once. Who estimates sums may draw from all rows with
-    replacement, by their weights or their bounds.
+    Rows of the tail are read in random order, each once; or they are drawn with replacement, by their
+    weights or their bounds. A tail, tables of chances and orders are as long as the data: rows are made
+    once, for all populations that read them.
 
     Parameters
     ----------
@@ -381,7 +396,20 @@ class Rows:
     weights : array_like of shape (size,), optional
         How much each row is expected to matter: large ones are drawn more often. Default: all the same.
     bounds : array_like of shape (size,), optional
-        Sizes that the rewards of each row cannot exceed, relative to the largest of all. Default: all 1.
+        Sizes that the rewards of each row cannot exceed, on any scale. Default: all the same.
+
+    Attributes
+    ----------
+    weights, bounds : ndarray of shape (size,), or None
+        Those of the tail, zero in the head; bounds relative to the largest.
+
+    Examples
+    --------
+    >>> rows = Rows(6, head=[1, 4], weights=[1, 9, 2, 1, 9, 2])
+    >>> rows.tail
+    array([0, 2, 3, 5])
+    >>> rows.weights
+    array([1., 0., 2., 1., 0., 2.])
     """
 
     def __init__(
@@ -396,11 +424,19 @@ class Rows:
         check_size(size)
         self.size, self.block = size, block
         self.head = checked_head(head, size)
-        self.weights, self.bounds = (
-            None if given is None else checked_chances(given, size, name)
-            for given, name in ((weights, "weights"), (bounds, "bounds"))
-        )
+        self._of_all = checked_chances(weights, size, "weights"), checked_chances(bounds, size, "bounds")
+        self.weights, highest = self._in_tail(self._of_all[0]), self._in_tail(self._of_all[1])
+        self.bounds = None if highest is None else highest / highest.max()
+        self._joined: tuple[Rows, Rows] | None = None
         self._pool = Pool(self._new_stream)
+
+    def _in_tail(self, given: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+        """Give numbers with zeros in the head; None if no others are left."""
+        if given is None or not len(self.head):
+            return given
+        kept = given.copy()
+        kept[self.head] = 0.0
+        return kept if kept.any() else None
 
     @functools.cached_property
     def tail(self) -> NDArray[np.int64]:
@@ -408,30 +444,69 @@ class Rows:
         return np.delete(np.arange(self.size), self.head)
 
     @property
+    def names(self) -> NDArray[np.int64]:
+        """The row at each place of the tail; empty if places are rows."""
+        return self.tail if len(self.head) else NO_ROWS
+
+    @property
     def tail_size(self) -> int:
         """How many rows are not in the head."""
         return self.size - len(self.head)
 
     @property
-    def identity(self) -> dict[str, int]:
-        """How many there are: in which order they are read, every process draws anew."""
-        return {"size": self.size}
+    def identity(self) -> dict[str, Any]:
+        """How many there are, and what is said of them; their order every process draws anew."""
+        said = {
+            "head": self.head if len(self.head) else None,
+            "weights": self.weights,
+            "bounds": self.bounds,
+        }
+        return {"size": self.size} | {name: value for name, value in said.items() if value is not None}
+
+    def with_head(self, head: NDArray[np.int64]) -> "Rows":
+        """Give the same rows with another head."""
+        weights, bounds = self._of_all
+        return Rows(self.size, self.block, head=head, weights=weights, bounds=bounds)
+
+    def joined(self, other: "Rows") -> "Rows":
+        """Give rows with the heads of both, and the weights and bounds of these or else of the others.
+
+        Asked again for the same others, it gives the same rows: populations of every step share them.
+        """
+        head = np.union1d(self.head, other.head)
+        weights, bounds = (
+            theirs if ours is None else ours
+            for ours, theirs in zip(self._of_all, other._of_all, strict=True)
+        )
+        if len(head) == len(self.head) and weights is self._of_all[0] and bounds is self._of_all[1]:
+            return self
+        last = self._joined
+        if last is None or last[0] is not other:
+            last = other, Rows(self.size, self.block, head=head, weights=weights, bounds=bounds)
+            self._joined = last
+        return last[1]
 
     def stream(self) -> AbstractContextManager[Stream]:
         """Lend a stream to one thread."""
         return self._pool.lend()
 
     def _new_stream(self) -> Stream:
-        tail = self.tail if len(self.head) else NO_ROWS
-        return new_stream(self.tail_size, self.block, tail, self._weighted, self._bounded)
+        return new_stream(self.tail_size, self.block, self.names, self._weighted, self._bounded)
 
     @functools.cached_property
     def _weighted(self) -> Alias:
-        return EQUAL_CHANCES if self.weights is None else alias_of(self.weights)
+        return self._table(self.weights)
 
     @functools.cached_property
     def _bounded(self) -> Alias:
-        return EQUAL_CHANCES if self.bounds is None else alias_of(self.bounds)
+        return self._table(self.bounds)
+
+    def _table(self, chances: NDArray[np.float64] | None) -> Alias:
+        """Give the table of chances, which are relative to those of an equal draw from the tail."""
+        if chances is None:
+            return EQUAL_CHANCES._replace(other=self.names)
+        table = alias_of(chances)
+        return table._replace(chance=table.chance * (self.tail_size / self.size))
 
 
 def new_stream(
@@ -442,8 +517,8 @@ def new_stream(
     bounds: Alias = EQUAL_CHANCES,
 ) -> Stream:
     """Make room for reading rows that all arms share."""
-    streams = new_streams(np.array([size]), block)
-    return Stream(streams, np.zeros(size, np.uint8), tail, weights, bounds)
+    streams = new_streams(np.array([size]), block, tail)
+    return Stream(streams, np.zeros(size, np.uint8), weights, bounds)
 
 
 def checked_head(head: ArrayLike | None, size: int) -> NDArray[np.int64]:
@@ -462,8 +537,15 @@ def checked_head(head: ArrayLike | None, size: int) -> NDArray[np.int64]:
     return rows.astype(np.int64, copy=False)
 
 
-def checked_chances(given: ArrayLike, size: int, name: str) -> NDArray[np.float64]:
+def largest(values: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """Give the rows of the `count` largest values, in increasing order."""
+    return np.sort(np.argsort(values, kind="stable")[len(values) - count :])
+
+
+def checked_chances(given: ArrayLike | None, size: int, name: str) -> NDArray[np.float64] | None:
     """Return one number for each row, none negative, or say what is wrong with them."""
+    if given is None:
+        return None
     chances = np.asarray(given, np.float64)
     if chances.shape != (size,):
         raise ShapeMismatch(f"{name} have shape {chances.shape}; give one for each of the {size} rows")

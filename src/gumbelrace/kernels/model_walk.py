@@ -100,7 +100,9 @@ class Choice:
         self._slots.models[:] = np.arange(len(models))
         self._pair: Workspace | None = None
         if laws is not None and moves_alike(models, target):
-            of_moves = target._replace(method=models[0].kernel.method, form=np.stack)
+            # Slots are copied between the two, so that they must know the same of a point.
+            method = models[0].kernel.method
+            of_moves = target._replace(method=method, form=np.stack, read_for=target.method)
             self._pair = Workspace(MOVE, of_moves, 2, parameters, self._hooks)
         self._entries = self._entries_of()
 

@@ -71,8 +71,8 @@ class Walk:
         if made < count:
             refuse_start(self._slots.numbers[CURRENT, PRIOR], self._slots.parameter(CURRENT))
             raise InvalidArgument(
-                "log_prior, the control variate or a row that is always read gave NaN or +inf, or raised "
-                f"an exception, at {self._slots.parameters}"
+                "log_prior, the control variate or a row that is read every time gave NaN or +inf, or "
+                f"raised an exception, at {self._slots.parameters}"
             )
         counts: Any = (*history.counts.T, history.accepted)
         return Block(Position(history.positions), Info(*counts))

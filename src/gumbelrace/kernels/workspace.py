@@ -35,11 +35,20 @@ class Target(NamedTuple):
     log_priors: Sequence[LogPrior | None]  # of each model; None: flat
     method: Method
     form: Callable[[list[Floats]], Any] = list  # makes of parameters what the likelihood takes
+    read_for: Method | None = None  # the method that says whether there is a head, if it is another one
 
     @property
     def has_slots(self) -> bool:
         """Whether what is known of parameters, and the answer, need no Python."""
         return self.method.has_plan and getattr(self.likelihood, "has_slots", False)
+
+    @property
+    def read(self) -> Any:
+        """The likelihood as the method reads it: without a head, if it draws rows by their weights."""
+        needs_no_head = (self.read_for or self.method).picks_rows
+        return (
+            getattr(self.likelihood, "without_head", self.likelihood) if needs_no_head else self.likelihood
+        )
 
     @property
     def is_compiled(self) -> bool:
@@ -67,7 +76,7 @@ class Contest(NamedTuple):
     low: Floats
     high: Floats
     fault: Indices
-    rewards: Indices  # as many as an exact decision reads, but for those that are always read
+    rewards: Indices  # as many as an exact decision reads, but for those of the head
 
 
 class Workspace:
@@ -77,7 +86,7 @@ class Workspace:
         self, asked: Asked, target: Target, arms: int, examples: Sequence[Floats], hooks: Hooks
     ) -> None:
         self._asked, self._target, dimensions = asked, target, np.array([len(x) for x in examples])
-        made = target.likelihood.slots if target.has_slots else bare_slots
+        made = target.read.slots if target.has_slots else bare_slots
         self.slots: Slots = made(arms, dimensions)
         self._prior = self._prior_entry(examples, hooks)
         self._known = self.slots.known.address, self.slots.packed.address
@@ -121,7 +130,7 @@ class Workspace:
         target, tally, arms = self._target, self._state.tally, len(self.slots.models)
         points = target.form([self.slots.parameter(slot) for slot in range(arms)])
         decisions = Decisions(Exact() if tally[AT_ONCE] else target.method, self._rng)
-        population = checked_population(target.likelihood(points), arms)
+        population = checked_population(target.read(points), arms)
         tally[LEADER] = decisions.answer(self._asked, population, self._state.offset.copy())
         tally[EVALUATIONS], tally[LOOKS] = decisions.evaluations, decisions.looks
         self._rewards[0] = decisions.rewards
@@ -175,7 +184,7 @@ def copy_slot(contest: Contest, slot: int, other: Contest, place: int) -> None:
 def ask(contest: Contest) -> None:
     """Put what is known of all slots into the offsets.
 
-    What they share of the rewards that are always read cancels before anything is added to it.
+    What they share of the rewards of the head cancels before anything is added to it.
     """
     numbers, base = contest.numbers, 0
     while base < len(numbers) - 1 and numbers[base, PRIOR] + numbers[base, READ] == -np.inf:
@@ -197,11 +206,11 @@ def decide(contest: Contest, exactly: bool, counts: Indices) -> bool:
     contest.tally[AT_ONCE] = exactly
     if call(contest.answer[0], (contest.answer[1],)) != 0 or contest.fault[CODE] != FINE:
         return False
-    # Rewards that are always read count for every decision that rests on them, read again or not.
-    always = 0
+    # Rewards of the head count for every decision that rests on them, read again or not.
+    head = 0
     for arm in range(len(contest.numbers)):
-        always += int(contest.numbers[arm, COST])
-    counts[0] += contest.tally[EVALUATIONS] + always
-    counts[1] += contest.rewards[0] + always
+        head += int(contest.numbers[arm, COST])
+    counts[0] += contest.tally[EVALUATIONS] + head
+    counts[1] += contest.rewards[0] + head
     counts[2] += contest.tally[LOOKS]
     return True

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.core.jit import kernel, part
 from gumbelrace.core.random import bits_of
+from gumbelrace.core.rows import name_rows
 from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise
 from gumbelrace.methods.independent import IndependentWorkspace, new_independent, read_arms, rewind_rows
@@ -79,6 +80,7 @@ def read_next(differences: Differences, state: RaceState, source: Source, first:
         return False
     for i in range(count):
         differences.rows[i] = first + i
+    name_rows(source.tail, differences.rows, count)
     alive = state.tally[ALIVE]
     if read(source, differences.rows, count, state.arms, alive, differences.rewards, 0) == 0:
         return False
@@ -218,7 +220,7 @@ def _raced_totals(population: Population, log_prior: Floats | None) -> tuple[Flo
     with population.source() as source:
         state, differences = new_state(source.arms), new_differences(source)
         state.offset[:] = offset
-        _totals_shared(state, differences, source, population.size)
+        _totals_shared(state, differences, source, population.rows.tail_size)
     return _only_alive(state), differences.sizes, float(differences.shared[0])
 
 

@@ -309,7 +309,7 @@ class Race(Method):
         if population.may_be_impossible:
             return Scan()
         if isinstance(population, SharedPopulation):
-            return looks(self, (population.size,), population.arms)
+            return looks(self, (population.rows.tail_size,), population.arms)
         sizes = tuple(population.sizes.tolist())
         first, shrink = self.first_of_independent, self.variance.shrink
         return independent_looks(self.bound, self.delta, first, shrink, sizes)

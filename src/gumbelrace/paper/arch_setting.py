@@ -3,7 +3,7 @@
 α and ν are softplus functions with τ = 1, the pseudopriors Laplace's. Parameters move along gradients of
 minibatches (SGLD), corrected by a raced Metropolis-Hastings test, with a step size for each order at which
 36% are accepted. The control variates are expansions in bins of the data; the 20% of the rows farthest
-from their bin's mean are always read. Weights of the orders start equal and adapt by 1 / (1 + t / 100).
+from their bin's mean are read every time. Weights of the orders start equal and adapt by 1 / (1 + t / 100).
 
 Where the paper is silent: a batch has 500 rows and steps are isotropic. Where it errs: the conditional of q
 has p(θ_q) / pseudoprior(θ_q), which the paper leaves out; without it the chain has another law.
@@ -28,6 +28,7 @@ import numpy as np
 from gumbelrace.applications.arch import ORDERS, Setting, laplace_fits
 from gumbelrace.control_variates.cells import Cells, quantile_cells
 from gumbelrace.control_variates.pilot import farthest
+from gumbelrace.core.rows import Rows
 from gumbelrace.kernels.langevin import Langevin, LangevinState
 from gumbelrace.kernels.model_choice import Candidate, CarlinChib, ModelChoice
 from gumbelrace.kernels.normal_laws import NormalPseudoprior
@@ -51,7 +52,7 @@ from gumbelrace.models.arch.rows import (
     row_derivatives,
     variance,
 )
-from gumbelrace.population.control import Always, ControlVariate, table_of
+from gumbelrace.population.control import ControlVariate, table_of
 from gumbelrace.population.likelihood import by_arm
 
 # Entries of the terms of a bin: σ² of its reference, g, g_r, g_s, ½ g_rr, g_rs, ½ g_ss.
@@ -65,7 +66,7 @@ WARMUP, FIRST_STEP = 400, 0.02
 
 
 class Moments(NamedTuple):
-    """Means and central moments of the rows of each bin of a model that are not always read."""
+    """Means and central moments of the rows of each bin of a model, those of the tail."""
 
     counts: Indices
     r: Floats  # (B,)
@@ -84,7 +85,7 @@ class Binned:
     deviations: Floats  # (N, K): r less that of the reference
     moments: tuple[Moments, ...]  # what the sums need
     model_of: Indices  # number of the model of each order
-    always: Always | None  # rows that are always read
+    rows: Rows  # the head, read every time, and the tail
 
     def at(self, points: Floats) -> ControlVariate:
         """Give the control variate whose arm i is points[i]."""
@@ -95,7 +96,7 @@ class Binned:
         numbered = np.column_stack([points, self.model_of[points[:, ORDER].astype(np.int64)]])
         data = (numbered, *self.data.arrays, self.cells, self.deviations, terms)
         sums = np.array([total for _, total in found])
-        return ControlVariate(expansion, data, sums, None, self.always, self.data.size)
+        return ControlVariate(expansion, data, sums, None, self.rows)
 
 
 @row
@@ -121,27 +122,26 @@ def binned(data: Lagged, fits: Sequence[Laplace], bins: int = 10, share: float =
     bins : int
         Number of quantile intervals on each axis; with 10 there are 100 bins, as in the paper.
     share : float
-        Share of the rows, those farthest from their references, that is always read.
+        Share of the rows, those farthest from their references, that is read every time.
     """
     variances = [data.design(fit.model.order) @ fit.model.natural(fit.mean)[0] for fit in fits]
     cells = [quantile_cells(np.column_stack([data.returns, s]), np.full(2, bins)) for s in variances]
-    always = farthest(np.max([c.distances() for c in cells], axis=0), share)
-    raced = always.raced if always else np.arange(data.size)
-    # What is always read does not pull the references its way.
-    cells = [c.only(raced) for c in cells]
-    moments = tuple(_moments(data, fit, c, raced) for fit, c in zip(fits, cells, strict=True))
+    rows = Rows(data.size, head=farthest(np.max([c.distances() for c in cells], axis=0), share))
+    # The head does not pull the references its way.
+    cells = [c.only(rows.tail) for c in cells]
+    moments = tuple(_moments(data, fit, c, rows.tail) for fit, c in zip(fits, cells, strict=True))
     return Binned(
         data,
         np.stack([c.cell for c in cells], axis=1),
         np.stack([data.returns - found.r[c.cell] for found, c in zip(moments, cells, strict=True)], axis=1),
         moments,
         models_by_order([fit.model for fit in fits], data),
-        always,
+        rows,
     )
 
 
-def _moments(data: Lagged, fit: Laplace, cells: Cells, raced: Indices) -> Moments:
-    of_bins = [raced[cells.cell[raced] == b] for b in range(len(cells.references))]
+def _moments(data: Lagged, fit: Laplace, cells: Cells, tail: Indices) -> Moments:
+    of_bins = [tail[cells.cell[tail] == b] for b in range(len(cells.references))]
     return Moments(*map(np.stack, zip(*[_of_bin(data, fit.model.order, b) for b in of_bins], strict=True)))
 
 

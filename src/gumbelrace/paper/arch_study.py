@@ -208,7 +208,7 @@ def adapting_tracks(name: str, trace: Trace[ModelChoice], study: PaperStudy) -> 
 def reductions(setting: PaperSetting, rng: np.random.Generator) -> tuple[float, float]:
     """Measure how the control variates reduce variances: medians over parameters."""
     control, data = setting.control, setting.data
-    rows = np.arange(data.size) if control.always is None else control.always.raced
+    rows = control.rows.tail
     alone, between = [], []
     for fit in setting.fits:
         points = points_of(list(fit.sample(rng, PILOTS)), fit.model.tau, data.lags)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.core.jit import call, part
 from gumbelrace.core.random import Rng, as_generator
-from gumbelrace.core.rows import IndependentRows, Rows, Stream, Streams
+from gumbelrace.core.rows import NO_ROWS, IndependentRows, Rows, Stream, Streams
 from gumbelrace.errors import (
     FactorFailed,
     InvalidArgument,
@@ -48,6 +48,7 @@ class Source(NamedTuple):
     scan_speed: float  # how much less a reward costs in a scan than in a race
     fault: NDArray[np.int64]
     ruled_out: NDArray[np.uint8]  # arms that have shown a reward of -inf
+    tail: NDArray[np.int64] = NO_ROWS  # the row at each place; empty: places are rows
 
 
 @part
@@ -124,7 +125,7 @@ class Population(ABC):
     arms : int
         Number of arms, D.
     sizes : ndarray of int64
-        Number of rewards of each arm.
+        Number of rewards of each arm that a race may read: those of the tail, where rows have a head.
     """
 
     #: How much less a reward costs when all rows are scanned than when random ones are read.
@@ -136,7 +137,9 @@ class Population(ABC):
     #: Whether asking for `reward_range` costs a pass over the data.
     _range_is_lazy = False
     #: What to do about a -inf that a race did not meet.
-    undeclared = "it missed a -inf: name the rows that can be one (impossible=), which are then always read"
+    undeclared = (
+        "it missed a -inf: name the rows that can be one (impossible=), which are then read in full"
+    )
     #: What of the arms' sums is known without a race: a control variate's sums.
     known: Known | None = None
     #: The names of the arms, if they have names.
@@ -161,7 +164,7 @@ class Population(ABC):
 
     @property
     def read_before(self) -> int:
-        """Number of rewards that were read when the population was made: those of rows always read."""
+        """Number of rewards that were read when the population was made: those of the head."""
         return self.known.evaluations if self.known else 0
 
     @property
@@ -278,9 +281,14 @@ class Population(ABC):
                 self.scan_speed,
                 fault,
                 ruled_out,
+                self._tail(),
             )
         if fault[CODE] != FINE:
             self._raise(int(fault[CODE]), int(fault[ROW]), int(fault[ARM]), low, high)
+
+    def _tail(self) -> NDArray[np.int64]:
+        """Rows at the places that a race draws from; empty if places are rows."""
+        return NO_ROWS
 
     def _guard(self) -> AbstractContextManager[None]:
         """Give what is to be done around compiled code that reads."""
@@ -324,11 +332,11 @@ class Population(ABC):
 class SharedPopulation(Population):
     """A population whose arms share their rows: one reward of every arm from each of `size` rows."""
 
-    #: The same population without a declaration of rows that can be -inf, and these rows.
-    _undeclared: tuple["SharedPopulation", NDArray[np.int64]] | None = None
+    #: The same population without a declaration of rows that can be -inf, and rows with these as the head.
+    _undeclared: tuple["SharedPopulation", Rows] | None = None
 
     def __init__(self, rows: Rows, arms: int) -> None:
-        super().__init__(np.full(arms, rows.size, np.int64))
+        super().__init__(np.full(arms, rows.tail_size, np.int64))
         self.rows = rows
 
     def __repr__(self) -> str:
@@ -340,15 +348,21 @@ class SharedPopulation(Population):
         """Number of rows, N."""
         return self.rows.size
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the rewards follow from, and which rows are the head."""
+        return super().identity | ({"head": self.rows.head} if len(self.rows.head) else {})
+
     def declaring(self, impossible: ArrayLike | None) -> "SharedPopulation":
         """Return the same population, of which only the rows `impossible` can be -inf; None: any can."""
         rows = checked_impossible(impossible, self.size, self.reward_range)
         if rows is None:
             return self
-        control = nothing_known(self.arms, self.reward_range).with_impossible(rows, self.size)
-        declared: Any = self.minus(control)
-        declared._undeclared = self, rows
-        return declared
+        declared = self.rows.joined(Rows(self.size, head=rows))
+        control = nothing_known(self.arms, self.reward_range).with_impossible(declared)
+        population: Any = self.minus(control)
+        population._undeclared = self, declared
+        return population
 
     @property
     def assumption(self) -> str | None:
@@ -365,7 +379,10 @@ class SharedPopulation(Population):
         return self.rows.stream() if shared else self.streams()
 
     def _independent_rows(self) -> IndependentRows:
-        return IndependentRows(self.sizes, self.rows.block)
+        return IndependentRows(self.sizes, self.rows.block, self.rows.names)
+
+    def _tail(self) -> NDArray[np.int64]:
+        return self.rows.names
 
 
 def unlimited(arms: int, finite: bool = False) -> Range:

@@ -36,6 +36,7 @@ def compiled(
     *,
     reward_range: tuple[ArrayLike, ArrayLike] | None = None,
     impossible: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
 ) -> "Compiled":
     """Make a population of log factors that a numba function computes.
 
@@ -57,6 +58,9 @@ def compiled(
         Numbers of the rows whose log factor can be -inf: they are read when the population is made,
         since a race could not be trusted to meet them; a -inf of another row is an
         error. `reward_range` is then that of the other rows.
+    weights : array_like of shape (N,), optional
+        How much each row is expected to matter, on any scale: methods that draw rows with replacement draw
+        large ones more often. Races read rows of all weights alike.
 
     Examples
     --------
@@ -74,7 +78,8 @@ def compiled(
     data = checked_data(data, "(y, centers) or (y,)")
     size, arms = checked_count(size, "size"), checked_count(arms, "arms")
     try_out(Call(users(log_factor), FORM, {"n": size - 1, "arm": arms - 1}, data))
-    population = Compiled(log_factor, data, Rows(size), arms, checked_range(reward_range, arms))
+    rows, given = Rows(size, weights=weights), checked_range(reward_range, arms)
+    population = Compiled(log_factor, data, rows, arms, given)
     return population.declaring(impossible)  # type: ignore[return-value]
 
 
@@ -90,12 +95,11 @@ class Compiled(SharedPopulation):
         rows: Rows,
         arms: int,
         given: Range | None,
-        raced: Indices | None = None,
         known: Known | None = None,
     ) -> None:
         super().__init__(rows, arms)
         self._log_factor, self._data, self._range = log_factor, data, given
-        self._raced, self.known = raced, known
+        self.known = known
 
     @property
     def reward_range(self) -> Range | None:
@@ -110,8 +114,8 @@ class Compiled(SharedPopulation):
     def minus(self, control: ControlVariate) -> "Compiled":
         """Return the residuals, with the same sums. See `Population.minus`."""
         if self._undeclared is not None:
-            plain, rows = self._undeclared
-            return plain.minus(control.with_impossible(rows, plain.size))  # type: ignore[return-value]
+            plain, declared = self._undeclared
+            return plain.minus(control.with_impossible(declared))  # type: ignore[return-value]
         if self.known is not None:
             raise InvalidArgument("the population has a control variate already")
         check_fit(control, self.size, self.arms)
@@ -119,13 +123,11 @@ class Compiled(SharedPopulation):
 
     def residuals(self, control: ControlVariate, known_sums: Known | None = None) -> "Compiled":
         """Return the residuals. Without `known_sums` nothing is read: who races on them adds the sums."""
-        always = control.always
         return Compiled(
             *residual_of(control, self._log_factor, self._data),
-            self.rows if always is None else always.order,
+            self.rows if control.rows is None else control.rows.joined(self.rows),
             self.arms,
             checked_range(control.residual_range, self.arms),
-            None if always is None else always.raced,
             known_sums,
         )
 
@@ -133,9 +135,6 @@ class Compiled(SharedPopulation):
         """Read rows, of all arms, as they come; of shape (len(rows), D)."""
         rewards: Floats = table_of(self._log_factor)(rows, np.arange(self.arms), self._data)
         return rewards
-
-    def _row_name(self, row: int) -> int:
-        return row if self._raced is None else int(self._raced[row])
 
     @functools.cached_property
     def _packed(self) -> Packed:

@@ -2,7 +2,7 @@
 
 If h_n(i) is close to the reward l_n(i) of row n and arm i, and its sum over the rows is known, the race may
 read the small residuals l_n(i) - h_n(i) instead, and start from the known sums. Rows on which h fits badly
-can be left to be always read.
+can be put into the head, which is read in full: rows are drawn from the tail alone.
 """
 
 import functools
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.core.jit import part, users
-from gumbelrace.core.rows import Rows
+from gumbelrace.core.rows import NO_ROWS, Rows
 from gumbelrace.errors import InvalidArgument, InvalidReward, ShapeMismatch
 from gumbelrace.population.arrays import NO_REWARD, floats, no_rewards
 from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, try_out
@@ -35,37 +35,7 @@ class Known(NamedTuple):
     sums: Floats
     sizes: Floats  # of the control variate's sums, which are right but for rounding
     evaluations: int  # rewards that were read for it
-    finite: bool = False  # whether a reward of -inf is an error in rows that are raced on
-
-
-@dataclass(frozen=True)
-class Always:
-    """Rows that are always read, in increasing order, out of `size`; the others are raced on."""
-
-    rows: Indices
-    size: int
-
-    def __post_init__(self) -> None:
-        rows = np.asarray(self.rows)
-        if rows.ndim != 1 or rows.dtype.kind not in "iu":
-            raise InvalidArgument("rows that are always read must be a sequence of integers")
-        object.__setattr__(self, "rows", rows.astype(np.int64, copy=False))
-        if len(self.rows) == 0 or np.any(np.diff(self.rows) <= 0):
-            raise InvalidArgument("rows that are always read must be at least one, and increasing")
-        if self.rows[0] < 0 or self.rows[-1] >= self.size:
-            raise InvalidArgument(f"rows that are always read must lie in 0..{self.size - 1}")
-        if len(self.rows) >= self.size:
-            raise InvalidArgument("every row is always read: nothing is left to race on; use Exact()")
-
-    @functools.cached_property
-    def raced(self) -> Indices:
-        """The rows that are not always read."""
-        return np.delete(np.arange(self.size), self.rows)
-
-    @functools.cached_property
-    def order(self) -> Rows:
-        """The positions in `raced`, to be read in random order."""
-        return Rows(len(self.raced))
+    finite: bool = False  # whether a reward of -inf is an error in the tail
 
 
 @dataclass(frozen=True)
@@ -79,16 +49,18 @@ class ControlVariate:
     data : tuple
         Arrays and numbers that it takes.
     sums : ndarray of shape (D,)
-        Sum of h over all rows that are not always read.
+        Sum of h over the rows of the tail.
     residual_range : (low, high), optional
         Arrays of length D that bound l - h on the same rows.
-    always : Always, optional
-        Rows that are always read; h is not used on them.
+    rows : Rows, optional
+        Which rows are the head, read in full, where h is not used, and which are the tail; weights of the
+        residuals. Default: those of the population; a population without options has no head. It is made
+        once for all control variates that differ in their arms only.
     size : int, optional
         Number of rows of which it is an approximation, to be checked. `function` itself is tried out on the
         last row and arm of a population that it is subtracted from.
     finite : bool
-        Whether no reward of the other rows is -inf: then one is an error.
+        Whether no reward of the tail is -inf: then one is an error.
     residual : numba function, optional
         ``residual(n, arm, *data)``, l - h in one pass, for populations of numba functions.
 
@@ -108,7 +80,7 @@ class ControlVariate:
     data: tuple[Any, ...]
     sums: Floats
     residual_range: tuple[Floats, Floats] | None = None
-    always: Always | None = None
+    rows: Rows | None = None
     size: int | None = None
     finite: bool = False
     residual: Any = None
@@ -123,13 +95,17 @@ class ControlVariate:
         values: Floats = table_of(self.function)(index, arms, self.data)
         return values
 
-    def with_impossible(self, rows: Indices, size: int) -> "ControlVariate":
-        """Return it with these rows always read as well, the only ones of `size` that can be -inf."""
-        before = np.empty(0, np.int64) if self.always is None else self.always.rows
-        fresh, every = np.setdiff1d(rows, before), np.union1d(rows, before)
+    @property
+    def head(self) -> Indices:
+        """Rows that are read in full."""
+        return NO_ROWS if self.rows is None else self.rows.head
+
+    def with_impossible(self, declared: Rows) -> "ControlVariate":
+        """Return it with the head of these rows read in full as well, the only ones that can be -inf."""
+        fresh = np.setdiff1d(declared.head, self.head)
         sums = self.sums - self.values(fresh, np.arange(len(self.sums))).sum(axis=0)
-        always = Always(every, size) if len(every) else None
-        return replace(self, sums=sums, always=always, finite=True)
+        rows = declared if self.rows is None else self.rows.joined(declared)
+        return replace(self, sums=sums, rows=rows, finite=True)
 
 
 @numba.njit
@@ -173,9 +149,9 @@ def check_fit(control: ControlVariate, size: int, arms: int) -> None:
             f"sums of the control variate are as large as {np.abs(control.sums).max():.3g}: double "
             f"precision does not hold differences of {COARSEST} beside them; subtract what all arms share"
         )
-    for rows in (control.size, control.always.size if control.always else None):
-        if rows not in (None, size):
-            raise ShapeMismatch(f"the control variate is of {rows} rows; the population has {size}")
+    for count in (control.size, control.rows.size if control.rows else None):
+        if count not in (None, size):
+            raise ShapeMismatch(f"the control variate is of {count} rows; the population has {size}")
     try_out(Call(users(control.function), FORM, {"n": size - 1, "arm": arms - 1}, control.data))
 
 
@@ -187,20 +163,21 @@ def _is_too_coarse(sums: Floats) -> bool:
 
 
 def known(control: ControlVariate, rewards_of: Callable[[Indices], Floats]) -> Known:
-    """Add the rewards of the rows that are always read to the known sums."""
-    if control.always is None:
+    """Add the rewards of the head to the known sums."""
+    head = control.head
+    if len(head) == 0:
         return Known(apart(control.sums[None]), np.abs(control.sums), 0, control.finite)
-    rewards = floats(rewards_of(control.always.rows), "what log_factors gave")
-    if rewards.shape != (len(control.always.rows), len(control.sums)):
+    rewards = floats(rewards_of(head), "what log_factors gave")
+    if rewards.shape != (len(head), len(control.sums)):
         raise ShapeMismatch(
-            f"log_factors gave an array of shape {rewards.shape} for {len(control.always.rows)} rows "
+            f"log_factors gave an array of shape {rewards.shape} for {len(head)} rows "
             f"and {len(control.sums)} arms"
         )
     bad = no_rewards(rewards)
     if bad.any():
         k, arm = np.argwhere(bad)[0]
         raise InvalidReward(
-            f"the reward of row {control.always.rows[k]}, arm {arm} {NO_REWARD}; "
+            f"the reward of row {head[k]}, arm {arm} {NO_REWARD}; "
             "rescale it or mend the factor; -inf means an impossible arm"
         )
     sums = apart(np.concatenate([control.sums[None], rewards]))
@@ -236,14 +213,10 @@ def table_of(function: Any) -> Any:
 
 
 def residual_of(control: ControlVariate, log_factor: Any, data: tuple[Any, ...]) -> tuple[Any, Any]:
-    """Give what computes a residual, and its data; where rows are always read, n counts the others."""
+    """Give what computes a residual, and its data."""
     if control.residual is None:
-        function, taken = difference(log_factor, control.function, len(data)), (*data, *control.data)
-    else:
-        function, taken = users(control.residual), control.data
-    return (
-        (function, taken) if control.always is None else (mapped(function), (control.always.raced, *taken))
-    )
+        return difference(log_factor, control.function, len(data)), (*data, *control.data)
+    return users(control.residual), control.data
 
 
 @functools.lru_cache(maxsize=256)
@@ -260,14 +233,3 @@ def difference(log_factor: Any, control: Any, split: int) -> Any:
         return log_factor(n, arm, *data[:split]) - control(n, arm, *data[split:])
 
     return residual
-
-
-@functools.lru_cache(maxsize=256)
-def mapped(function: Any) -> Any:
-    """Compile a function of rows[n]; the data start with the rows."""
-
-    @part
-    def of_row(n, arm, rows, *data):  # type: ignore[no-untyped-def]
-        return function(rows[n], arm, *data)
-
-    return of_row

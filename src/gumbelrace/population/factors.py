@@ -39,6 +39,7 @@ def factors(
     *,
     reward_range: tuple[ArrayLike, ArrayLike] | None = None,
     impossible: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
 ) -> "Factors":
     """Make a population of log factors that a NumPy function computes.
 
@@ -56,6 +57,8 @@ def factors(
         Numbers of the rows whose log factor can be -inf: they are read when the population is made,
         since a race could not be trusted to meet them; a -inf of another row is an
         error. `reward_range` is then that of the other rows.
+    weights : array_like of shape (N,), optional
+        As in `compiled`: how much each row is expected to matter.
 
     Examples
     --------
@@ -71,7 +74,8 @@ def factors(
     if not callable(log_factors):
         raise InvalidArgument("log_factors is not callable; give a function log_factors(index, arms)")
     size, arms = checked_count(size, "size"), checked_count(arms, "arms")
-    population = Factors(log_factors, Rows(size), arms, checked_range(reward_range, arms))
+    rows, given = Rows(size, weights=weights), checked_range(reward_range, arms)
+    population = Factors(log_factors, rows, arms, given)
     return population.declaring(impossible)  # type: ignore[return-value]
 
 
@@ -114,11 +118,10 @@ class Factors(_Called, SharedPopulation):
         rows: Rows,
         arms: int,
         given: Range | None,
-        raced: Indices | None = None,
         known: Known | None = None,
     ) -> None:
         super().__init__(rows, arms)
-        self._raced, self.known = raced, known
+        self.known = known
         self.chunk = max(64, CALL // arms)
         self._log_factors, self._range = log_factors, given
         self._callback = Callback(log_factors)
@@ -126,39 +129,32 @@ class Factors(_Called, SharedPopulation):
     def minus(self, control: ControlVariate) -> "Factors":
         """Return the residuals, with the same sums. See `Population.minus`."""
         if self._undeclared is not None:
-            plain, rows = self._undeclared
-            return plain.minus(control.with_impossible(rows, plain.size))  # type: ignore[return-value]
+            plain, declared = self._undeclared
+            return plain.minus(control.with_impossible(declared))  # type: ignore[return-value]
         if self.known is not None:
             raise InvalidArgument("the population has a control variate already")
         check_fit(control, self.size, self.arms)
-        always, every = control.always, np.arange(self.arms)
-        raced = None if always is None else always.raced
+        every = np.arange(self.arms)
         return Factors(
-            Residuals(self._log_factors, control, raced),
-            self.rows if always is None else always.order,
+            Residuals(self._log_factors, control),
+            self.rows if control.rows is None else control.rows.joined(self.rows),
             self.arms,
             checked_range(control.residual_range, self.arms),
-            raced,
             known(control, lambda rows: self._log_factors(rows, every)),
         )
-
-    def _row_name(self, row: int) -> int:
-        return row if self._raced is None else int(self._raced[row])
 
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """log_factors - control; if some rows are left out, the index is a position in `raced`."""
+    """log_factors - control."""
 
     log_factors: LogFactors
     control: ControlVariate
-    raced: Indices | None
 
     def __call__(self, index: Indices, arms: Indices) -> Floats:
         """Give the residuals of some rows and arms."""
-        rows = index if self.raced is None else self.raced[index]
-        found = floats(self.log_factors(rows, arms), "what log_factors gave")
-        return found - self.control.values(rows, arms)
+        found = floats(self.log_factors(index, arms), "what log_factors gave")
+        return found - self.control.values(index, arms)
 
 
 LogFactorsOfOne = Callable[[NDArray[np.int64], int], Any]

@@ -6,7 +6,7 @@ small function, called by its address, brings that slot up to date: what is know
 """
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numba
@@ -27,8 +27,8 @@ from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, 
 # known(context, slot) -> rewards read for it.
 SLOT = types.int64(types.CPointer(types.int64), types.int64)
 
-# Entries of Slots.numbers: the log prior; the known part of the sum of rewards; the sum of rewards that are
-# always read, and what rounding has taken from it; the largest size of other rewards (negative: not known).
+# Entries of Slots.numbers: the log prior; the known part of the sum of rewards; the sum of rewards of the
+# head, and what rounding has taken from it; the largest size of other rewards (negative: not known).
 PRIOR, KNOWN, READ, LOST, MOST, COST = range(6)
 
 
@@ -81,17 +81,17 @@ def _nothing_known(data_type: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=64)
-def always_reader(log_factor: Any) -> Any:
-    """Compile ``read(numbers, point, rows, data)``, which adds up the log factors of rows always read.
+def head_reader(log_factor: Any) -> Any:
+    """Compile ``read(numbers, point, head, data)``, which adds up the log factors of the rows of a head.
 
     What rounding takes is kept, as arms may share most of a sum. A `part` counts no references.
     """
     given = users(log_factor)
 
     @as_written
-    def read(numbers, point, rows, data):  # type: ignore[no-untyped-def]
+    def read(numbers, point, head, data):  # type: ignore[no-untyped-def]
         total, lost = 0.0, 0.0
-        for n in rows:
+        for n in head:
             before, term = total, given(n, point, *data)
             total = before + term
             of_term = total - before
@@ -170,8 +170,22 @@ class Likelihood:
         control = None if self.control is None else self.control.at(checked)
         if self.impossible is not None:
             none = nothing_known(population.arms, population.reward_range)
-            control = (control or none).with_impossible(self.impossible, self.size)
+            control = (control or none).with_impossible(self._declared)
         return population if control is None else population.minus(control)
+
+    @functools.cached_property
+    def without_head(self) -> "Likelihood":
+        """The same likelihood for methods that draw rows by their weights: no head that a pilot chose.
+
+        What users have chosen (`outliers`, `impossible`) is read in full by every method.
+        """
+        whole = getattr(self.control, "without_head", self.control)
+        return self if whole is self.control else replace(self, control=whole)
+
+    @functools.cached_property
+    def _declared(self) -> Rows:
+        """Rows of which those that can be -inf are the head."""
+        return self.rows.joined(Rows(self.size, head=self.impossible))
 
     @property
     def has_slots(self) -> bool:
@@ -207,6 +221,7 @@ def likelihood(
     *,
     reward_range: tuple[ArrayLike, ArrayLike] | None = None,
     impossible: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
 ) -> Likelihood:
     """Make the likelihood of a parameter from a numba function; kernels race on it.
 
@@ -225,6 +240,9 @@ def likelihood(
         Numbers of the rows whose log factor can be -inf: they are read for every set of points,
         since a race could not be trusted to meet them; a -inf of another row is an
         error. `reward_range` is then that of the other rows.
+    weights : array_like of shape (N,), optional
+        As in `compiled`: how much each row is expected to matter. An expansion in the parameters brings
+        weights of its own, those of what it leaves.
 
     Returns
     -------
@@ -246,8 +264,8 @@ def likelihood(
     checked_dispatcher(log_factor, "log_factor")
     data = checked_data(data, "(x, y) or (y,)")
     size = checked_count(size, "size")
-    rows = checked_impossible(impossible, size, checked_range(reward_range, 1))
-    return Likelihood(log_factor, data, Rows(size), reward_range, None, rows)
+    head = checked_impossible(impossible, size, checked_range(reward_range, 1))
+    return Likelihood(log_factor, data, Rows(size, weights=weights), reward_range, None, head)
 
 
 @functools.lru_cache(maxsize=256)

@@ -145,13 +145,13 @@ class Table(_Array):
         rewards: NDArray[Any],
         shuffled: bool = False,
         given: Range | None = None,
-        raced: Indices | None = None,
+        row_names: Indices | None = None,
         names: tuple[str, ...] | None = None,
     ) -> None:
         size, self.names = len(rewards), names
         super().__init__(_arm_major(rewards), Rows(size, block_length(size)))
         self._is_ordered, self._taken_as_shuffled = shuffled or self.rows.block == 1, shuffled
-        self._names = np.arange(size) if raced is None else raced  # the caller's row at each place
+        self._names = np.arange(size) if row_names is None else row_names  # the caller's row at each place
         self._made_in = current_run.get()
         self._range = self._exact_range()
         if given is not None:
@@ -210,9 +210,9 @@ class Table(_Array):
         if self.known is not None:
             raise InvalidArgument("the population has a control variate already")
         check_fit(control, self.size, self.arms)
-        raced = np.arange(self.size) if control.always is None else control.always.raced
-        left = self._as_given(raced) - control.values(raced, np.arange(self.arms))
-        residuals = Table(left, self._taken_as_shuffled, raced=raced, names=self.names)
+        tail = np.arange(self.size) if control.rows is None else control.rows.tail
+        left = self._as_given(tail) - control.values(tail, np.arange(self.arms))
+        residuals = Table(left, self._taken_as_shuffled, row_names=tail, names=self.names)
         residuals.known = known(control, self._as_given)
         return residuals
 

@@ -38,10 +38,6 @@ def log_factors(points, data):
     return table_of(by_arm(compiled.log_factor))(*every, (points, *data.arrays))
 
 
-def raced(expansion):
-    return expansion.always.raced if expansion.always else slice(None)
-
-
 def residuals(expansion, points):
     every = np.arange(expansion.data.size), np.arange(len(points))
     return table_of(by_arm(residual))(*every, (points, *expansion.arrays))
@@ -83,20 +79,20 @@ def test_polynomials_are_projected(degree):
 @pytest.mark.parametrize("fit", FITS)
 def test_sums_are_those_of_the_rows(fit, share):
     expansion, points = expanded(fit, share), drawn()
-    values = (log_factors(points, large()) - residuals(expansion, points))[raced(expansion)]
+    values = (log_factors(points, large()) - residuals(expansion, points))[expansion.rows.tail]
     sums = [known_sum(point, expansion.known) for point in points]
     np.testing.assert_allclose(sums, values.sum(axis=0), atol=1e-7)
-    assert (expansion.always is None) == (share == 0.0)
+    assert (expansion.rows.head.size == 0) == (share == 0.0)
 
 
 def test_the_population_is_the_likelihood_less_its_control_variate():
-    """What is known and the residuals add up to the likelihood; what is always read is counted."""
+    """What is known and the residuals add up to the likelihood; the head is counted."""
     expansion, points = expanded(), drawn(each=2)
     fused = expansion.population(points)
-    assert fused.known.evaluations == len(points) * len(expansion.always.rows)
-    rows = np.arange(fused.size)
+    assert fused.known.evaluations == len(points) * len(expansion.rows.head)
+    rows = fused.rows.tail
     found = table_of(fused._log_factor)(rows, np.arange(6), fused._data)
-    np.testing.assert_array_equal(found, residuals(expansion, points)[raced(expansion)])
+    np.testing.assert_array_equal(found, residuals(expansion, points)[expansion.rows.tail])
     # Known sums leave out what all arms share.
     totals, right = fused.known.sums + found.sum(axis=0), log_factors(points, large()).sum(axis=0)
     np.testing.assert_allclose(totals - totals[0], right - right[0], atol=1e-11 * np.abs(right).max())
@@ -128,7 +124,7 @@ def test_residuals_are_small_where_the_posterior_is():
     plain = log_factors(points, large())
 
     def gain(expansion):
-        rest = expansion.always.raced
+        rest = expansion.rows.tail
         left = residuals(expansion, points)[rest]
         return np.median(
             (plain[rest, :8] - plain[rest, 8:]).var(axis=0) / (left[:, :8] - left[:, 8:]).var(0)
@@ -141,12 +137,12 @@ def test_residuals_are_small_where_the_posterior_is():
     assert gain(expand(large(), [Arch(12)], [pilots])) < 1e3
 
 
-def test_the_rows_always_read_are_those_that_fit_worst():
+def test_the_head_has_the_rows_that_fit_worst():
     expansion, points = expanded(share=0.05), drawn()
     squares = np.square(residuals(expansion, points)).mean(axis=1)
-    always = expansion.always
-    assert len(always.rows) == int(0.05 * large().size)
-    assert squares[always.rows].mean() > 20 * squares[always.raced].mean()
+    rows = expansion.rows
+    assert len(rows.head) == int(0.05 * large().size)
+    assert squares[rows.head].mean() > 20 * squares[rows.tail].mean()
 
 
 def test_wide_pilots_in_few_rows_still_have_an_expansion():

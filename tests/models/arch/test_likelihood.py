@@ -51,7 +51,7 @@ def case():
 
 
 def test_what_slots_know_and_residuals_add_up_to_the_posterior(case):
-    """Oracle: the plain log factors, of which the slots know sums, and rows that are always read."""
+    """Oracle: the plain log factors, of which the slots know sums, and the head."""
     slots = case.likelihood(case.control).slots(3, np.array(ORDERS) + 2)
     xs = [fit.sample(np.random.default_rng(4), 1)[0] for fit in case.fits]
     words, read = slots.packed.words.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)), 0
@@ -59,7 +59,7 @@ def test_what_slots_know_and_residuals_add_up_to_the_posterior(case):
         slots.models[arm] = arm
         slots.parameters[arm, : len(x)] = x
         read += slots.known.ctypes(words, arm)
-    known, rows = slots.numbers[:, [KNOWN, READ, LOST]].sum(axis=1), np.arange(slots.population.size)
+    known, rows = slots.numbers[:, [KNOWN, READ, LOST]].sum(axis=1), slots.population.rows.tail
     rest = gr.Exact().best(slots.population, known, np.random.default_rng(0))
     residuals = table_of(slots.population._log_factor)(rows, np.arange(3), slots.population._data)
     expected = [model.log_likelihood(x, case.data) for model, x in zip(case.models, xs, strict=True)]

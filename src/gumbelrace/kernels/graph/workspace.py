@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gumbelrace.core.jit import READER
 from gumbelrace.core.packed import pack, unpack
 from gumbelrace.core.random import EQUAL_CHANCES
-from gumbelrace.core.rows import FEWEST, NO_ROWS, Rows, Stream, new_streams
+from gumbelrace.core.rows import FEWEST, Rows, Stream, new_streams
 from gumbelrace.errors import (
     FactorFailed,
     InvalidArgument,
@@ -101,7 +101,7 @@ def _source(reader: int, context: int, arms: int) -> Source:
 def _stream(rows: int) -> Stream:
     """Make a stream that fits every tail of at most so many rows: longer ones need no swaps."""
     streams = new_streams(np.array([min(rows, FEWEST - 1)]))
-    return Stream(streams, np.zeros(rows, np.uint8), NO_ROWS, EQUAL_CHANCES, EQUAL_CHANCES)
+    return Stream(streams, np.zeros(rows, np.uint8), EQUAL_CHANCES, EQUAL_CHANCES)
 
 
 @functools.lru_cache(maxsize=64)

@@ -5,7 +5,6 @@ are kept for every row and model, and their sums as forms. The constant c(ν) of
 expansion, as it is the same for every row.
 """
 
-import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import kernel
-from gumbelrace.core.rows import Rows
+from gumbelrace.core.rows import Rows, largest
 from gumbelrace.errors import InvalidArgument, InvalidReward, ShapeMismatch
 from gumbelrace.models.arch.data import Lagged
 from gumbelrace.models.arch.model import Arch
@@ -33,7 +32,7 @@ from gumbelrace.models.arch.rows import (
     variance,
 )
 from gumbelrace.population.compiled import Compiled
-from gumbelrace.population.control import Always, ControlVariate
+from gumbelrace.population.control import ControlVariate
 from gumbelrace.population.likelihood import by_arm
 
 Coefficients = NDArray[np.float32]
@@ -46,13 +45,13 @@ BLOCK = 2048
 
 
 class Known(NamedTuple):
-    """What compiled code needs to sum the control variate, and the rows that are always read."""
+    """What compiled code needs to sum the control variate, and the rows of the head."""
 
-    always: Indices
-    raced: int  # number of the other rows
+    head: Indices
+    tail_size: int
     cubic: bool  # whether there are terms of the third degree
     centres: Floats  # of each model, as points
-    forms: Floats  # sums over the raced rows: those of model k start at forms[starts[k]]
+    forms: Floats  # sums over the tail: those of model k start at forms[starts[k]]
     starts: Indices
     model_of: Indices  # number of the model of each order, -1 if there is none
 
@@ -72,15 +71,15 @@ class Expansion:
         numbers.
     known : Known
         Sums.
-    always : Always or None
-        Rows that are always read.
+    rows : Rows
+        The head, which is read in full, and the tail.
     """
 
     data: Lagged
     base: Floats
     terms: Coefficients
     known: Known
-    always: Always | None
+    rows: Rows
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -102,17 +101,13 @@ class Expansion:
         return self._plain(points).residuals(self._control(points, np.zeros(len(points))))
 
     def _plain(self, points: Floats) -> Compiled:
-        return Compiled(by_arm(log_factor), (points, *self.data.arrays), self._rows, len(points), None)
+        return Compiled(
+            by_arm(log_factor), (points, *self.data.arrays), Rows(self.data.size), len(points), None
+        )
 
     def _control(self, points: Floats, sums: Floats) -> ControlVariate:
         data, function = (points, *self.arrays), by_arm(expanded)
-        return ControlVariate(
-            function, data, sums, always=self.always, size=self.data.size, residual=by_arm(residual)
-        )
-
-    @functools.cached_property
-    def _rows(self) -> Rows:
-        return Rows(self.data.size)
+        return ControlVariate(function, data, sums, rows=self.rows, residual=by_arm(residual))
 
     def _check(self, points: Floats) -> None:
         orders = points[:, ORDER].astype(np.int64)
@@ -137,10 +132,10 @@ def expanded(n, point, squares, where, base, terms, centres, model_of):  # type:
 
 @row
 def known_sum(point, known):  # type: ignore[no-untyped-def]
-    """Sum the control variate over the rows that are not always read."""
+    """Sum the control variate over the tail."""
     k = known.model_of[int(point[ORDER])]
     polynomials = form_value(point, known.centres[k], known.forms[known.starts[k] :], known.cubic)
-    return known.raced * point[CONSTANT] + polynomials
+    return known.tail_size * point[CONSTANT] + polynomials
 
 
 @kernel
@@ -191,7 +186,7 @@ def expand(
     fit : Projection
         How the polynomials are chosen.
     share : float
-        Share of the rows that is always read: those on which the polynomials fit the pilots worst.
+        Share of the rows that is read every time: those on which the polynomials fit the pilots worst.
 
     Examples
     --------
@@ -216,19 +211,19 @@ def expand(
     centres = np.stack([pilot.mean(axis=0) for pilot in points])
     base, terms = _fitted_all(data, points, fit or Projection())
     parts = (*data.arrays, base, terms, centres, model_of)
-    always = _worst(np.sum([mean_squares(pilot[:PILOTS], *parts) for pilot in points], axis=0), share)
-    raced = always.raced if always else np.arange(data.size)
-    forms = [form_of(_blocks(data, m.order, terms[:, k], raced), m.order) for k, m in enumerate(models)]
+    misfit = np.sum([mean_squares(pilot[:PILOTS], *parts) for pilot in points], axis=0)
+    rows = Rows(data.size, head=largest(misfit, int(share * data.size)))
+    forms = [form_of(_blocks(data, m.order, terms[:, k], rows.tail), m.order) for k, m in enumerate(models)]
     known = Known(
-        always.rows if always else np.empty(0, np.int64),
-        len(raced),
+        rows.head,
+        rows.tail_size,
         terms.shape[2] == TERMS[3],
         centres,
         np.concatenate(forms),
         np.cumsum([0, *map(len, forms)]),
         model_of,
     )
-    return Expansion(data, base, terms, known, always)
+    return Expansion(data, base, terms, known, rows)
 
 
 def models_by_order(models: Sequence[Arch], data: Lagged) -> Indices:
@@ -282,8 +277,3 @@ def _blocks(
     for start in range(0, len(rows), BLOCK):
         some = rows[start : start + BLOCK]
         yield data.design(order, some), terms[some].astype(np.float64)
-
-
-def _worst(misfit: Floats, share: float) -> Always | None:
-    count = int(share * len(misfit))
-    return Always(np.sort(np.argpartition(misfit, -count)[-count:]), len(misfit)) if count else None

@@ -19,7 +19,7 @@ from gumbelrace.population.likelihood import (
     Family,
     Likelihood,
     Slots,
-    always_reader,
+    head_reader,
     likelihood,
     new_slots,
 )
@@ -86,18 +86,18 @@ class ArchLikelihood:
 
 @functools.lru_cache(maxsize=16)
 def _known(data_type: Any) -> Any:
-    read = always_reader(log_factor)
+    read = head_reader(log_factor)
 
     @numba.cfunc(SLOT)
     def known(context, slot):  # type: ignore[no-untyped-def]
         everything = unpack(context, data_type)
         rooms, of_all, models, dimensions, tau = everything[:5]
-        always, raced, cubic, centres, forms, starts, model_of, squares, where = everything[5:]
+        head, tail_size, cubic, centres, forms, starts, model_of, squares, where = everything[5:]
         point, numbers = rooms[1, slot], of_all[slot]
         place(rooms[0, slot, : dimensions[models[slot]]], tau, point)
-        read(numbers, point, always, (squares, where))
-        sums = Known(always, raced, cubic, centres, forms, starts, model_of)
+        read(numbers, point, head, (squares, where))
+        sums = Known(head, tail_size, cubic, centres, forms, starts, model_of)
         numbers[KNOWN] = known_sum(point, sums)
-        return len(always)
+        return len(head)
 
     return known
