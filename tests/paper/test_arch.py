@@ -12,9 +12,8 @@ from gumbelrace.kernels.langevin import LangevinState
 from gumbelrace.models.arch.data import simulate, standardised
 from gumbelrace.models.arch.likelihood import ArchLikelihood
 from gumbelrace.paper import arch
-from gumbelrace.paper.arch import claims, reads_to_converge
+from gumbelrace.paper.arch import Checked, audits, claims, reads_to_converge, run_paper_setting
 from gumbelrace.paper.arch_setting import ACCEPTANCE, fit_paper_setting
-from gumbelrace.paper.arch_study import Checked, audits, run_paper_setting
 
 PLAN = Plan(steps=600, chains=2, first=50, seed=3, adapt=600, audited=30)
 STEPS = 60
