@@ -189,7 +189,7 @@ class PaperStudy:
 
     @property
     def apart(self) -> Floats:
-        """Difference between the samplers at each order, 0 if not all runs visited it.
+        """Difference between the samplers at each order, 0 if not all runs visited it or all agree.
 
         In standard errors as the runs have them: chains that mix slowly do not know their own.
         """
@@ -199,9 +199,10 @@ class PaperStudy:
         )
         seen = np.isfinite(raced).all(axis=0) & np.isfinite(exact).all(axis=0)
         variances = [x[:, seen].var(axis=0, ddof=1) / len(x) for x in (raced, exact)]
-        apart = np.zeros(len(seen))
-        apart[seen] = np.abs(raced[:, seen].mean(axis=0) - exact[:, seen].mean(axis=0))
-        apart[seen] /= np.sqrt(sum(variances))
+        differences = np.abs(raced[:, seen].mean(axis=0) - exact[:, seen].mean(axis=0))
+        apart, errors = np.zeros(len(seen)), np.sqrt(np.sum(variances, axis=0))
+        # An order with all of the probability has log p = 0 in every run.
+        apart[seen] = np.divide(differences, errors, out=np.zeros_like(errors), where=errors > 0.0)
         return apart
 
 
