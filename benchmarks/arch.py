@@ -21,7 +21,7 @@ import gumbelrace as gr
 from gumbelrace.applications.arch import Estimates, Fitted, by_importance, fit_orders, posterior
 from gumbelrace.models.arch import rows, simulate
 from gumbelrace.models.arch.data import returns_from_prices, standardised
-from gumbelrace.paper.arch_study import audits
+from gumbelrace.paper.arch import audits
 from gumbelrace.tables.prices import read_prices
 
 TURNS, CHAINS = 7, 5

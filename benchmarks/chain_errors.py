@@ -23,7 +23,7 @@ import numpy as np
 from shared import options
 
 import gumbelrace as gr
-from gumbelrace.chain.bias import autocorrelation_time
+from gumbelrace.chain.trace import autocorrelation_time
 
 DELTAS = 0.05, 0.01, 0.001, 1e-4, 1e-5
 SIZE = 1000

@@ -25,7 +25,6 @@ LAYERS = {
     "control_variates": 3,
     "verdict": 3.5,
     "sampling": 4,
-    "selection": 4,
     "auditing": 4,
     "kernels": 5,
     "chain": 6,
@@ -34,9 +33,9 @@ LAYERS = {
     "integrations": 7,
     "applications": 8,
     "report": 9,
-    "paper": 9.5,  # read by its commands only: OF_THE_PAPER
     "cli": 10,
     "__main__": 11,
+    "paper": 12,  # nothing imports it: `cli/app.py` loads its commands by name
 }
 HIGHEST_FOR_MODELS = 1
 
@@ -45,9 +44,8 @@ WITHIN_LAYER = {
     "auditing": {"sampling"},
 }
 
-# The commands, files of cli: none imports another. Those of the paper alone may import it.
-COMMANDS = {"arch", "coreference", "demo", "reproduce", "tables"}
-OF_THE_PAPER = {"cli/reproduce.py", "cli/reproduce_arch.py", "cli/reproduce_coreference.py"}
+# The commands, files of cli: none imports another, and the paper's commands import none of them.
+COMMANDS = {"arch", "coreference", "demo", "tables"}
 
 FIRST_OPTIONAL_LAYER = 7
 CORE = {"numpy", "scipy", "numba", "llvmlite"} | sys.stdlib_module_names
@@ -76,7 +74,7 @@ def test_source_keeps_the_rules(name: str) -> None:
         ),
         ("core/jit.py", "import gumbelrace.methods.race", "imports methods"),
         ("core/jit.py", "def f():\n    from ..sampling import sample", "imports sampling"),
-        ("methods/race.py", "from ..selection import best", "imports selection"),
+        ("methods/race.py", "from ..auditing import audit", "imports auditing"),
         ("methods/__init__.py", "from ..chain import run", "imports chain"),
         ("methods/race.py", "from gumbelrace import chain", "imports chain"),
         ("methods/race.py", "from .. import control_variates", "imports control_variates"),
@@ -84,19 +82,19 @@ def test_source_keeps_the_rules(name: str) -> None:
         ("sampling.py", "from gumbelrace.auditing import audit", "imports auditing"),
         ("models/arch.py", "from gumbelrace.methods import Exact", "imports methods"),
         ("kernels/gibbs.py", "from gumbelrace.models import potts", "imports models"),
-        ("selection.py", "import gumbelrace as gr", "package root"),
-        ("selection.py", "from gumbelrace import Exact", "package root"),
-        ("selection.py", "from . import Exact", "package root"),
-        ("selection.py", "from . import Exact, Race, errors", "package root"),
+        ("sampling.py", "import gumbelrace as gr", "package root"),
+        ("sampling.py", "from gumbelrace import Exact", "package root"),
+        ("sampling.py", "from . import Exact", "package root"),
+        ("sampling.py", "from . import Exact, Race, errors", "package root"),
         ("errors.py", "from gumbelrace.core.jit import kernel", "imports core"),
         ("report/arch.py", "from gumbelrace.paper import claims", "imports paper"),
         ("applications/arch.py", "from gumbelrace.report import page", "imports report"),
         ("cli/arch.py", "from gumbelrace.paper.claims import claims_table", "imports paper"),
         ("__main__.py", "from gumbelrace.paper import claims", "imports paper"),
-        ("cli/reproduce_arch.py", "from gumbelrace.cli.arch import arch", "another command"),
+        ("paper/commands.py", "from gumbelrace.cli.arch import arch", "another command"),
         ("cli/demo.py", "from gumbelrace.cli import tables", "another command"),
         ("cli/demo.py", "from .tables import sample", "another command"),
-        ("selection.py", "from .nowhere import x", "add nowhere to LAYERS"),
+        ("sampling.py", "from .nowhere import x", "add nowhere to LAYERS"),
         ("new.py", "", "add new to LAYERS"),
         ("new/part.py", "", "add new to LAYERS"),
         ("chain.py", "import arviz", "arviz is not a core dependency"),
@@ -130,10 +128,10 @@ def test_checker_finds_a_violation(name: str, source: str, complaint: str) -> No
         ("models/arch.py", "from gumbelrace.population import compiled\nfrom .base import Model"),
         ("applications/toy.py", "from gumbelrace.models import potts"),
         ("paper/toy.py", "from gumbelrace.report import page\nfrom .claims import claims_table"),
-        ("cli/reproduce_arch.py", "from gumbelrace.paper import claims"),
-        ("cli/app.py", "from gumbelrace.cli import demo, reproduce"),
-        ("cli/demo.py", "from gumbelrace.cli import options"),
-        ("__main__.py", "from gumbelrace.cli.main import main"),
+        ("paper/commands.py", "from gumbelrace.cli import shared"),
+        ("cli/app.py", "from gumbelrace.cli import demo, tables"),
+        ("cli/demo.py", "from gumbelrace.cli import shared"),
+        ("__main__.py", "from gumbelrace.cli.app import app"),
         ("core/jit.py", "import math\nimport numpy as np\nfrom scipy.special import ndtr"),
         ("chain.py", "def to_arviz():\n    import arviz_base"),
         ("chain.py", "if TYPE_CHECKING:\n    from xarray import DataTree"),
@@ -202,21 +200,16 @@ def layer_violations(name: str, unit: str, tree: ast.Module) -> Iterator[tuple[i
             )
         elif target not in LAYERS:
             yield line, f"imports an unknown module: add {target} to LAYERS in tests/test_layers.py"
-        elif not may_import(unit, target) or is_hidden(name, target):
+        elif not may_import(unit, target):
             yield line, f"{unit} (layer {LAYERS[unit]}) imports {target} (layer {LAYERS[target]})"
-
-
-def is_hidden(name: str, target: str) -> bool:
-    """Say whether this is the paper's part, and a file that is neither of it nor one of its commands."""
-    return target == "paper" and not name.startswith("paper/") and name not in OF_THE_PAPER
 
 
 def command_violations(name: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Say where a command imports another."""
     folder, _, file = name.removesuffix(".py").rpartition("/")
-    if folder != "cli" or file.partition("_")[0] not in COMMANDS:
+    if folder not in ("cli", "paper") or (folder == "cli" and file not in COMMANDS):
         return
-    others = {f"{PACKAGE}.cli.{other}" for other in COMMANDS - {file}}
+    others = {f"{PACKAGE}.cli.{other}" for other in COMMANDS - ({file} if folder == "cli" else set())}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             for module in sorted(imported(name, ast.unparse(node)) & others):

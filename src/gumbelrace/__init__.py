@@ -33,8 +33,7 @@ _NAMES = {
     "gumbelrace.population.likelihood": ("likelihood",),
     "gumbelrace.population.pairs": ("pairs",),
     "gumbelrace.population.table": ("table",),
-    "gumbelrace.sampling": ("Draws", "sample"),
-    "gumbelrace.selection": ("best",),
+    "gumbelrace.sampling": ("Draws", "best", "sample"),
     "gumbelrace.verdict": ("Audit",),
 }
 _MODULES = ("control_variates", "errors", "kernels", "methods", "models", "population")
@@ -78,8 +77,7 @@ if TYPE_CHECKING:
     from gumbelrace.population.likelihood import likelihood as likelihood
     from gumbelrace.population.pairs import pairs as pairs
     from gumbelrace.population.table import table as table
-    from gumbelrace.sampling import Draws as Draws, sample as sample
-    from gumbelrace.selection import best as best
+    from gumbelrace.sampling import Draws as Draws, best as best, sample as sample
     from gumbelrace.verdict import Audit as Audit
 else:  # hidden from type checkers, which would take any name at all
     __all__, __getattr__, __dir__ = later(__name__, _NAMES, _MODULES)

@@ -9,7 +9,7 @@ from gumbelrace.applications import arch_chains
 from gumbelrace.applications.arch import fit_orders
 from gumbelrace.applications.arch_chains import EXACT, RACED, Plan, run_chains
 from gumbelrace.models.arch.data import simulate, standardised
-from gumbelrace.paper.arch_study import with_twin
+from gumbelrace.paper.arch import with_twin
 
 PLAN = Plan(steps=6000, chains=2, seed=3, adapt=100, audited=20)
 

@@ -9,7 +9,7 @@ from tests.common import seeded
 from tests.kernels.laws import Quadrature
 
 import gumbelrace as gr
-from gumbelrace.chain.bias import autocorrelation_time, shifts
+from gumbelrace.chain.trace import autocorrelation_time, shifts
 
 SIZE = 200
 

@@ -396,8 +396,7 @@ def test_saves_keep_their_distance(tmp_path, monkeypatch):
 
 
 def one_chain():
-    from gumbelrace.chain.layout import Layout
-    from gumbelrace.chain.worker import NOTHING, Chain, Draw, Plan
+    from gumbelrace.chain.worker import NOTHING, Chain, Draw, Layout, Plan
 
     layout = Layout(Draw(Point(0.0), NOTHING))
     return Chain(Autoregression(), Point(0.0), seeded(), Plan(9, 0, 1), (layout, layout.columns(9)))

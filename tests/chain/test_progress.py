@@ -9,9 +9,8 @@ from tests.chain.kernels import Autoregression, Point
 from tests.common import seeded
 
 import gumbelrace as gr
-from gumbelrace.chain.layout import Layout
 from gumbelrace.chain.run import show_progress
-from gumbelrace.chain.worker import NOTHING, Chain, Draw, Plan
+from gumbelrace.chain.worker import NOTHING, Chain, Draw, Layout, Plan
 
 rich_console = pytest.importorskip("rich.console")
 

@@ -15,8 +15,9 @@ import pytest
 from rich.console import Console
 
 from gumbelrace import cli
-from gumbelrace.cli import terminal as shown
+from gumbelrace.cli import shared
 from gumbelrace.cli.app import COMMANDS, loaded
+from gumbelrace.paper import commands
 
 
 def python(*words, **environment) -> subprocess.CompletedProcess:
@@ -58,7 +59,7 @@ def test_help_of_a_group_shows_what_its_own_command_takes(run):
 
 def test_nothing_takes_more_than_eight_arguments():
     """Commands with many options take them as one dataclass."""
-    for path in Path(cli.__file__).parent.glob("*.py"):
+    for path in (*Path(cli.__file__).parent.glob("*.py"), Path(commands.__file__)):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef):
                 assert len(node.args.args + node.args.kwonlyargs) <= 8, (path.name, node.name)
@@ -67,7 +68,7 @@ def test_nothing_takes_more_than_eight_arguments():
 @pytest.mark.parametrize("missing", ["typer", "rich"])
 def test_missing_packages_are_named(missing):
     code = (
-        f"import sys; sys.modules['{missing}'] = None; from gumbelrace.cli.main import main; exit(main())"
+        f"import sys; sys.modules['{missing}'] = None; from gumbelrace.__main__ import main; exit(main())"
     )
     result = python("-c", code)
     assert result.returncode == 2
@@ -85,7 +86,7 @@ def test_help_says_of_each_command_what_it_says_itself(name):
 def test_help_loads_no_compiler():
     code = (
         "import sys; sys.argv = ['gumbelrace', '--help']\n"
-        "from gumbelrace.cli.main import main\n"
+        "from gumbelrace.__main__ import main\n"
         "try: main()\n"
         "finally: print(*sys.modules)"
     )
@@ -96,7 +97,7 @@ def test_help_loads_no_compiler():
 
 def test_the_library_does_not_load_the_command_line():
     loaded = python("-c", "import sys; from gumbelrace import best; print(*sys.modules)").stdout.split()
-    assert "gumbelrace.selection" in loaded
+    assert "gumbelrace.sampling" in loaded
     assert [m for m in loaded if m.split(".")[0] in ("typer", "rich", "click", "pyarrow")] == []
     assert [m for m in loaded if m.startswith("gumbelrace.cli")] == []
 
@@ -154,7 +155,7 @@ def interrupted(process):
 SLOW = """
 import time
 from gumbelrace.tables.population import RowFile
-from gumbelrace.cli.main import main
+from gumbelrace.__main__ import main
 
 def slowly(*_):
     print("reading", flush=True)
@@ -168,12 +169,12 @@ main()
 @pytest.mark.parametrize("terminal", [False, True])
 def test_progress_is_shown_in_a_terminal_only(monkeypatch, terminal):
     screen = io.StringIO()
-    monkeypatch.setattr(shown, "Console", lambda stderr: Console(file=screen, force_terminal=terminal))
-    with shown.progress("reading scores.csv", 10) as advance:
+    monkeypatch.setattr(shared, "Console", lambda stderr: Console(file=screen, force_terminal=terminal))
+    with shared.progress("reading scores.csv", 10) as advance:
         for done in range(11):
             advance(done)
             time.sleep(0.02)
-    with shown.waiting("racing"):
+    with shared.waiting("racing"):
         time.sleep(0.1)
     assert ("reading scores.csv" in screen.getvalue()) == terminal
     assert ("racing" in screen.getvalue()) == terminal

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from gumbelrace.applications.arch_chains import Plan
-from gumbelrace.cli import arch, reproduce_arch
+from gumbelrace.cli import arch
+from gumbelrace.paper import commands
 
 SMALL = ("--orders", "1,3", "--steps", 400, "--chains", 2)
 ORDERS, WHICH = "orders.csv", ("order", "visits", "log_probability")
@@ -99,9 +100,9 @@ def test_a_killed_run_goes_on_to_the_same_result(run, killed, tmp_path):
 
 def test_reproduce_shows_the_papers_setting_and_ours(run, tmp_path, monkeypatch):
     short = Plan(steps=400, chains=2, first=50, adapt=100, audited=10)
-    monkeypatch.setattr(reproduce_arch, "QUICK", short)
-    monkeypatch.setattr(reproduce_arch, "QUICK_PAPER", short)
-    monkeypatch.setattr(reproduce_arch, "ORDERS", (1, 3))
+    monkeypatch.setattr(commands, "QUICK_OURS", short)
+    monkeypatch.setattr(commands, "QUICK_PAPER", short)
+    monkeypatch.setattr(commands, "ORDERS", (1, 3))
     prices(tmp_path / "prices.csv")
     result = run("reproduce", "arch", "--data", "prices.csv", "--quick", "--out", "results")
     assert result.exit_code == 0, result.output

@@ -5,8 +5,9 @@ import csv
 import numpy as np
 import pytest
 
-from gumbelrace.cli import coreference, reproduce_coreference
+from gumbelrace.cli import coreference
 from gumbelrace.models.coreference.simulate import simulate
+from gumbelrace.paper import commands
 
 
 def rows(path):
@@ -103,7 +104,7 @@ def test_mistakes(fails, labelled, tmp_path):
 
 
 def test_reproduce_shows_the_papers_setting_and_ours(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(reproduce_coreference, "SIMULATED", 600)
+    monkeypatch.setattr(commands, "MENTIONS", 600)
     result = run("reproduce", "coreference", "--quick", "--least", 10, "--out", "results")
     assert result.exit_code == 0, result.output
     page = (tmp_path / "results" / "coreference.html").read_text(encoding="utf-8")

@@ -8,8 +8,7 @@ import pytest
 from tests.report.studies import study
 
 from gumbelrace.applications.store import Store
-from gumbelrace.cli import reproduce
-from gumbelrace.paper import synthetic
+from gumbelrace.paper import commands, synthetic
 from gumbelrace.paper.synthetic_study import Settings
 
 DRAWS = 10
@@ -19,8 +18,8 @@ DATA = ["b_normal", "bounds", "broken", "claims", "records"]
 @pytest.fixture
 def small(monkeypatch):
     """Let --quick be a study of few rows and draws."""
-    monkeypatch.setattr(reproduce, "QUICK", DRAWS)
-    monkeypatch.setattr(reproduce, "Settings", partial(Settings, size=1000))
+    monkeypatch.setattr(commands, "QUICK_DRAWS", DRAWS)
+    monkeypatch.setattr(commands, "Settings", partial(Settings, size=1000))
 
 
 def test_synthetic_writes_a_page_and_the_data(run, small, tmp_path, monkeypatch):

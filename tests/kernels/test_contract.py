@@ -13,7 +13,7 @@ from tests.kernels.nested import Nested
 
 import gumbelrace as gr
 from gumbelrace.chain.kernel_data import fingerprints
-from gumbelrace.chain.layout import flat
+from gumbelrace.chain.worker import flat
 from gumbelrace.errors import InvalidArgument, InvalidGenerator, ShapeMismatch
 
 MODEL = Cauchy(120, seed=1)

@@ -10,8 +10,8 @@ import matplotlib
 import pytest
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.report.figures import Size, inline_svg, standalone_svg
-from gumbelrace.report.page import DARK, LIGHT
+from gumbelrace.report.figures import Size, inline_svg, log_axis, standalone_svg
+from gumbelrace.report.page import DARK, LIGHT, power_of_ten
 
 SIZE = Size(300, 200)
 
@@ -119,3 +119,22 @@ def test_a_file_of_its_own_has_colours_and_outlines():
     assert "var(" not in text
     assert "<text" not in text
     assert text == standalone_svg(draw, SIZE)
+
+
+@pytest.mark.parametrize(
+    ("high", "labels"),
+    [
+        (4e6, ["10⁶", "2·10⁵", "5·10⁵", "2·10⁶"]),
+        (4e7, ["10⁶", "10⁷"]),
+        (9e5, ["2·10⁵", "5·10⁵"]),
+    ],
+)
+def test_an_axis_with_few_powers_of_ten_has_other_labels(high, labels):
+    def line(figure):
+        axes = figure.add_subplot()
+        axes.set_yticks([])
+        log_axis(axes.xaxis, power_of_ten)
+        axes.set_xlim(1.5e5, high)
+
+    found = re.findall(r"<text[^>]*>([^<]*)</text>", inline_svg(line, "a figure", SIZE))
+    assert found == labels

@@ -13,8 +13,7 @@ from pyarrow import parquet
 
 from gumbelrace.errors import InvalidArgument, InvalidFile
 from gumbelrace.tables import columns
-from gumbelrace.tables.columns import CsvFile, column_names, read_columns, texts
-from gumbelrace.tables.numbers import numbers
+from gumbelrace.tables.columns import CsvFile, column_names, number, numbers, read_columns, texts
 
 TEXT = 'author,title,year\n"Li, Wei", On races ,1999\n\nBo Ma,,\n'
 
@@ -107,3 +106,39 @@ def test_a_row_that_fits_in_no_block_is_no_csv(tmp_path, monkeypatch):
         read_columns(tmp_path / "a.csv", ["bee"])
     monkeypatch.setattr(columns, "CSV_BLOCKS", (16, 64, 256))
     assert read_columns(tmp_path / "a.csv", ["bee", "bee"])[1].tolist() == ["2", "4", "6"]
+
+
+@given(st.text(max_size=6))
+def test_a_text_is_a_number_or_is_not(text):
+    value = number(text)
+    assert value is None or isinstance(value, float)
+    if value is not None:
+        assert text.isascii()
+        assert text.strip().lower() in ("true", "false") or repr(float(text)) == repr(value)
+
+
+def test_columns_of_all_types_become_numbers():
+    columns = {
+        "counts": [1, 2, None],
+        "truths": [True, None, False],
+        "texts": pyarrow.array(["1.5", " true ", None], pyarrow.large_string()),
+    }
+    block = numbers(pyarrow.record_batch(columns), "a.parquet", 0)
+    np.testing.assert_array_equal(block, [[1, 1, 1.5], [2, np.nan, 1], [np.nan, 0, np.nan]])
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "complaint"),
+    [
+        ({"a": ["1", "x"], "b": [1, 2], "c": ["y", ""]}, InvalidFile, "row 8 .* 'a' .nor in 'c'. but 'x'"),
+        (
+            {"a": pyarrow.array([1, 2], pyarrow.date32()), "b": [1, 2]},
+            InvalidArgument,
+            "no numbers in 'a'; choose",
+        ),
+        ({"a": [1.0, 2.0**60], "b": [1, 2**60]}, InvalidFile, "column 'b' has whole numbers of 2.53"),
+    ],
+)
+def test_what_is_no_number_is_named(columns, error, complaint):
+    with pytest.raises(error, match=complaint):
+        numbers(pyarrow.record_batch(columns), "a.parquet", 7)

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 from pyarrow import parquet
 
 from gumbelrace.core.rows import Rows
-from gumbelrace.tables.numbers import allowed
+from gumbelrace.tables.columns import allowed
 from gumbelrace.tables.population import (
     CHUNK_BYTES,
     FEWEST_CHUNKS,

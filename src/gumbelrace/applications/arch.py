@@ -26,8 +26,7 @@ from gumbelrace.methods.base import Method
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.race import Race
 from gumbelrace.models.arch.data import Lagged, Returns, lagged
-from gumbelrace.models.arch.expansion import Expansion, expand
-from gumbelrace.models.arch.likelihood import ArchLikelihood
+from gumbelrace.models.arch.likelihood import ArchLikelihood, Expansion, expand
 from gumbelrace.models.arch.model import (
     TAU,
     Arch,

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.chain.kernel_data import CODE, differing
-from gumbelrace.chain.layout import Layout, flat, form, named_leaves, reform
-from gumbelrace.chain.worker import Chain
+from gumbelrace.chain.worker import Chain, Layout, flat, form, named_leaves, reform
 from gumbelrace.core.atomic import UNFINISHED, write_atomically
 from gumbelrace.errors import (
     CheckpointBusy,

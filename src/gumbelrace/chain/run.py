@@ -18,9 +18,8 @@ import numpy as np
 
 from gumbelrace.chain.checkpoint import ChainFiles, opened, stream_fingerprint
 from gumbelrace.chain.kernel_data import Search
-from gumbelrace.chain.layout import Layout, flat
 from gumbelrace.chain.trace import Trace, checked
-from gumbelrace.chain.worker import NOTHING, Chain, Draw, Plan, added
+from gumbelrace.chain.worker import NOTHING, Chain, Draw, Layout, Plan, added, flat
 from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.errors import InvalidArgument, InvalidGenerator, ShapeMismatch
 from gumbelrace.kernels.base import Kernel, State

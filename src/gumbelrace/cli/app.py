@@ -22,8 +22,8 @@ COMMANDS = {
     "reproduce": "Run the paper's experiments again.",
 }
 
-# Commands that do not stand in a file of their name.
-FILES = {"best": "tables", "sample": "tables"}
+# Commands that do not stand in a file of cli that has their name.
+MODULES = {"best": "cli.tables", "sample": "cli.tables", "reproduce": "paper.commands"}
 
 # What typer raises for a wrong command line; where it lies differs from release to release.
 UsageProblem: type[Exception] = next(
@@ -130,7 +130,7 @@ for name, line in COMMANDS.items():
 
 def loaded(name: str) -> Any:
     """Load the module of a command; give the command, or the group of them."""
-    module = import_module(f"gumbelrace.cli.{FILES.get(name, name)}")
+    module = import_module(f"gumbelrace.{MODULES.get(name, f'cli.{name}')}")
     group = typer.Typer(rich_markup_mode="markdown")
     if hasattr(module, "app"):
         group.add_typer(module.app, name=name)

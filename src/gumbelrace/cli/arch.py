@@ -8,7 +8,7 @@ import typer
 
 from gumbelrace.applications.arch import ORDERS, models_of
 from gumbelrace.applications.arch_chains import Plan, check_packages, choose_order, write_result
-from gumbelrace.cli.options import (
+from gumbelrace.cli.shared import (
     AtNight,
     Folder,
     Price,
@@ -18,10 +18,11 @@ from gumbelrace.cli.options import (
     described,
     grouped,
     no_default,
+    paragraphs,
     returns_of,
     simulated_returns,
+    waiting,
 )
-from gumbelrace.cli.terminal import paragraphs, waiting
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.base import checked_delta
 from gumbelrace.models.arch.data import Overnight, Returns

@@ -18,19 +18,21 @@ from gumbelrace.applications.coreference import (
     simulated_mentions,
     write_resolved,
 )
-from gumbelrace.cli.options import (
+from gumbelrace.cli.shared import (
     Complete,
     Delta,
     Fields,
     Folder,
     Jobs,
     Seed,
+    counting,
     fields,
     grouped,
     no_default,
+    paragraphs,
     processors,
+    waiting,
 )
-from gumbelrace.cli.terminal import counting, paragraphs, waiting
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.base import checked_delta
 from gumbelrace.models.coreference.factor import Factor

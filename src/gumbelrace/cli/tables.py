@@ -12,8 +12,16 @@ import scipy  # its parts load when first used
 import typer
 from numpy.typing import NDArray
 
-from gumbelrace.cli.options import Delta, Seed, grouped, no_default, split_names
-from gumbelrace.cli.terminal import paragraphs, progress, waiting
+from gumbelrace.cli.shared import (
+    Delta,
+    Seed,
+    grouped,
+    no_default,
+    paragraphs,
+    progress,
+    split_names,
+    waiting,
+)
 from gumbelrace.errors import InvalidFile, NoPossibleArm
 from gumbelrace.methods.base import Method, Promise, checked_delta
 from gumbelrace.methods.default import default_method

@@ -37,8 +37,7 @@ from gumbelrace.methods.bounds import Normal
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.race import Race
 from gumbelrace.models.arch.data import Lagged, Returns
-from gumbelrace.models.arch.expansion import models_by_order
-from gumbelrace.models.arch.likelihood import ArchLikelihood
+from gumbelrace.models.arch.likelihood import ArchLikelihood, models_by_order
 from gumbelrace.models.arch.model import PAPER_TAU, Laplace
 from gumbelrace.models.arch.rows import (
     ALPHA,

@@ -253,7 +253,8 @@ def draw_runs(figure: Any, samplers: Sequence[Sampled]) -> None:
     axes = panel_axes(figure, "order q", "share of the visits")
     orders = [one.order for one in samplers[0].orders]
     axes.axhline(1.0 / len(orders), color=LIGHT["grid"], linewidth=0.8)
-    for sampler, shift in zip(samplers, np.linspace(-APART, APART, len(samplers)), strict=True):
+    shifts = APART * np.arange(1 - len(samplers), len(samplers), 2)
+    for sampler, shift in zip(samplers, shifts, strict=True):
         for chain in sampler.by_chain:
             total = sum(one.visits for one in chain)
             axes.plot(
@@ -264,6 +265,7 @@ def draw_runs(figure: Any, samplers: Sequence[Sampled]) -> None:
                 markersize=3.5,
             )
     axes.set_xticks(range(len(orders)), [str(order) for order in orders])
+    axes.set_xlim(-0.5, len(orders) - 0.5)
     axes.set_ylim(0.0, None)
 
 

@@ -5,6 +5,7 @@ drawing serves both colour schemes. Equal figures give equal text.
 """
 
 import io
+import math
 import re
 import threading
 from collections.abc import Callable, Sequence
@@ -194,12 +195,20 @@ def panel_axes(figure: Any, xlabel: str, ylabel: str) -> Any:
 
 
 def log_axis(axis: Any, label: Callable[[float], str]) -> None:
-    """Make an axis logarithmic, its powers of ten labelled by `label`."""
+    """Make an axis logarithmic, its powers of ten labelled by `label`; if only one is seen, others too."""
     ticker = optional("matplotlib.ticker", "cli")
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     axis.set_major_locator(ticker.LogLocator(numticks=12))
-    axis.set_minor_locator(ticker.NullLocator())
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: label(value)))
+    axis.set_minor_locator(ticker.LogLocator(subs=(2.0, 5.0), numticks=12))
+    axis.set_minor_formatter(ticker.FuncFormatter(lambda value, _: label(value) if _is_short(axis) else ""))
+    axis.set_tick_params(which="minor", length=0.0, pad=7.0)  # no ticks, and labels in line with the others
+
+
+def _is_short(axis: Any) -> bool:
+    """Say whether fewer than two powers of ten are in view."""
+    low, high = map(math.log10, sorted(axis.get_view_interval()))
+    return math.floor(high) - math.ceil(low) < 1
 
 
 def say(axes: Any, text: str) -> None:

@@ -235,8 +235,11 @@ def times(ratio: float) -> str:
 
 
 def power_of_ten(value: float) -> str:
-    exponent = round(math.log10(value))
-    return f"10{str(exponent).translate(SUPERSCRIPTS)}" if exponent else "1"
+    """Give a power of ten, or a multiple of one, such as 2·10⁵."""
+    exponent = math.floor(math.log10(value) + 1e-9)
+    factor = f"{value / 10.0**exponent:.3g}"
+    power = f"10{str(exponent).translate(SUPERSCRIPTS)}" if exponent else "1"
+    return power if factor == "1" else factor if power == "1" else f"{factor}·{power}"
 
 
 def rate(value: float) -> str:

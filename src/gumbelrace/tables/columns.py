@@ -1,6 +1,7 @@
 """Named columns of CSV and Parquet files, read by pyarrow from front to back in batches of rows.
 
-CSV is UTF-8 with commas, plain or compressed by gzip, and has the columns' names in its first line.
+CSV is UTF-8 with commas, plain or compressed by gzip, and has the columns' names in its first line. Here
+is also decided which texts stand for numbers, and which numbers are allowed.
 """
 
 import csv
@@ -9,13 +10,18 @@ import io
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from gumbelrace.errors import InvalidArgument, InvalidFile, optional
-from gumbelrace.tables.numbers import listed, number
+import numpy as np
+from numpy.typing import NDArray
 
+from gumbelrace.errors import InvalidArgument, InvalidFile, InvalidReward, RewardOutOfRange, optional
+from gumbelrace.population.arrays import LARGEST_REWARD, LARGEST_WHOLE, ROUNDED
+from gumbelrace.population.base import Floats
+
+TRUTH = {"true": 1.0, "false": 0.0}
 ENDINGS = (".csv", ".csv.gz", ".parquet", ".pq")
 # Bytes of a CSV file parsed at a time; a row that is longer needs one of the larger blocks.
 CSV_BLOCKS = (2**20, 2**24, 2**27)
@@ -243,3 +249,123 @@ def _text(cell: Any) -> str:
         return ""
     whole = isinstance(cell, float) and cell.is_integer()  # a whole number in a column with missing ones
     return str(int(cell) if whole else cell).strip()
+
+
+class Allowed(NamedTuple):
+    """The numbers that are allowed: from `low` to `high`."""
+
+    low: float
+    high: float
+    given: bool  # by the user, not only by what can be raced
+
+    def check(
+        self, block: NDArray[Any], names: Sequence[str | int], rows: NDArray[np.int64] | range
+    ) -> None:
+        """Raise an error that names the first number of a block that is not allowed."""
+        # NaN is neither above nor below, and the least and largest of numbers with a NaN is NaN.
+        if not (block.min() >= self.low and block.max() <= self.high):
+            wrong = ~((block >= self.low) & (block <= self.high))
+            row, column = (int(i) for i in np.argwhere(wrong)[0])
+            self._refuse(block[row, column], f"row {rows[row]} (counted from 0), column {names[column]!r}")
+
+    def _refuse(self, number: Any, place: str) -> None:
+        infinite = np.inf if self.high < np.inf else -np.inf
+        if np.isnan(number) or number == infinite or not self.given:
+            raise InvalidReward(
+                f"{place} is {number}; replace it by a number of at most {LARGEST_REWARD:g}, "
+                "or leave the column or the row out"
+            )
+        raise RewardOutOfRange(
+            f"{place} is {number}, outside the range {self.low:g} to {self.high:g}; widen --reward-range"
+        )
+
+
+def allowed(limits: tuple[float, float] | None, lowest: bool = False) -> Allowed:
+    """Give the range as the user named it; without one, all numbers but that infinity which always wins."""
+    if limits is None:
+        low, high = (-LARGEST_REWARD, np.inf) if lowest else (-np.inf, LARGEST_REWARD)
+        return Allowed(low, high, given=False)
+    low, high = limits
+    if not -np.inf < low < high < np.inf:
+        raise InvalidArgument(
+            f"--reward-range is {low:g} to {high:g}; give two numbers, the lower one first"
+        )
+    return Allowed(low, high, given=True)
+
+
+def numbers(batch: Any, path: Path, first: int) -> Floats:
+    """Turn a record batch of a file, whose first row has the number `first`, into an array.
+
+    Columns hold numbers, truth values or texts of them. What is missing becomes NaN.
+    """
+    _check_types(batch, path)
+    block: Floats = np.column_stack([_column(column) for column in batch.columns])
+    _check_texts(block, batch, path, first)
+    _check_rounding(block, batch, path)
+    return block
+
+
+def number(text: str) -> float | None:
+    """Give the number, or truth value, that a text stands for; None if it is none."""
+    if not text.isascii() or "_" in text:
+        return None  # Python reads numbers that no other program would
+    try:
+        return float(text)
+    except ValueError:
+        return TRUTH.get(text.strip().lower())
+
+
+def _check_types(batch: Any, path: Path) -> None:
+    types = optional("pyarrow", "cli").types
+    numeric = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    known = (*numeric, types.is_string, types.is_large_string)
+    others = [field.name for field in batch.schema if not any(test(field.type) for test in known)]
+    if others:
+        raise InvalidArgument(
+            f"{path}: there are no numbers in {listed(others)}; choose columns of numbers by --columns"
+        )
+
+
+def _column(column: Any) -> Floats:
+    """Give the numbers of a column, NaN where a text is none."""
+    pa, trimmed = optional("pyarrow", "cli"), optional("pyarrow.compute", "cli").utf8_trim_whitespace
+    for prepared in (lambda column: column, trimmed):
+        with suppress(pa.ArrowInvalid):
+            ready = prepared(column)
+            ready.slice(0, 1).cast(pa.float64(), safe=False)  # a long cast takes long to fail
+            return np.asarray(ready.cast(pa.float64(), safe=False), np.float64)
+    texts = column.fill_null("nan").dictionary_encode()  # truth values, or what is no number at all
+    known = np.array([number(text) for text in texts.dictionary.to_pylist()], np.float64)
+    return known.take(np.asarray(texts.indices))
+
+
+def _check_texts(block: Floats, batch: Any, path: Path, first: int) -> None:
+    """Refuse texts that are no numbers: NaN in the block, but not written so."""
+    faults = []
+    for i in np.flatnonzero(np.isnan(block).any(axis=0)).tolist():
+        texts = [(row, batch.column(i)[row].as_py()) for row in np.flatnonzero(np.isnan(block[:, i]))]
+        wrong = [(row, text) for row, text in texts if isinstance(text, str) and number(text) is None]
+        faults += [(batch.schema.names[i], *wrong[0])] if wrong else []
+    if faults:
+        (name, row, text), *more = faults
+        others = f" (nor in {listed([name for name, *_ in more])})" if more else ""
+        raise InvalidFile(
+            f"{path}: there is no number in row {first + row} (counted from 0) of column {name!r}{others} "
+            f"but {text[:40]!r}; mend it, or choose columns of numbers by --columns"
+        )
+
+
+def _check_rounding(block: Floats, batch: Any, path: Path) -> None:
+    """Refuse whole numbers that are too large; with a point or an exponent they are meant roughly."""
+    pa, large = optional("pyarrow", "cli"), np.abs(block) >= LARGEST_WHOLE
+    for i in np.flatnonzero(large.any(axis=0)).tolist():
+        column = batch.column(i).filter(pa.array(large[:, i]))
+        exact = not pa.types.is_floating(column.type)
+        if exact and any(str(cell).strip().lstrip("+-").isdigit() for cell in column.to_pylist()):
+            raise InvalidFile(f"{path}: column {batch.schema.names[i]!r} has {ROUNDED}")
+
+
+def listed(names: Sequence[str], most: int = 10) -> str:
+    """Put names in a row, or the first of them."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(repr(name) for name in names[:most]) + more

@@ -27,8 +27,16 @@ from gumbelrace.errors import InvalidArgument, InvalidFile, InvalidReward
 from gumbelrace.population.arrays import ROUNDED, would_round
 from gumbelrace.population.base import Floats, Range
 from gumbelrace.population.factors import Factors
-from gumbelrace.tables.columns import ColumnFile, check_names, ending, open_columns
-from gumbelrace.tables.numbers import Allowed, allowed, listed, numbers
+from gumbelrace.tables.columns import (
+    Allowed,
+    ColumnFile,
+    allowed,
+    check_names,
+    ending,
+    listed,
+    numbers,
+    open_columns,
+)
 
 Indices = NDArray[np.int64]
 Advance = Callable[[float], None]

@@ -10,9 +10,8 @@ import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.models.arch import Arch, ArchLikelihood, Projection, expand, laplace
 from gumbelrace.models.arch import rows as compiled
-from gumbelrace.models.arch.expansion import known_sum, residual
-from gumbelrace.models.arch.polynomials import POWERS, TERMS, Centre, form_of, form_value, polynomial
-from gumbelrace.models.arch.rows import points_of
+from gumbelrace.models.arch.likelihood import known_sum, residual
+from gumbelrace.models.arch.rows import POWERS, TERMS, Centre, form_of, form_value, points_of, polynomial
 from gumbelrace.population.control import table_of
 from gumbelrace.population.likelihood import by_arm
 

@@ -7,8 +7,7 @@ import pytest
 
 import gumbelrace as gr
 from gumbelrace.models.arch.data import lagged, simulate, standardised
-from gumbelrace.models.arch.expansion import expand
-from gumbelrace.models.arch.likelihood import ArchLikelihood
+from gumbelrace.models.arch.likelihood import ArchLikelihood, expand
 from gumbelrace.models.arch.model import Arch, compiled_prior, laplace
 from gumbelrace.population.control import table_of
 from gumbelrace.population.likelihood import KNOWN, LOST, READ

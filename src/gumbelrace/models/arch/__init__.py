@@ -1,6 +1,5 @@
 """Bayesian ARCH models: data, priors, likelihoods, control variates and evidence."""
 
-from gumbelrace.models.arch.expansion import expand
 from gumbelrace.models.arch.data import (
     Lagged,
     Overnight,
@@ -11,10 +10,9 @@ from gumbelrace.models.arch.data import (
     simulate,
     standardised,
 )
-from gumbelrace.models.arch.expansion import Expansion
-from gumbelrace.models.arch.likelihood import ArchLikelihood
+from gumbelrace.models.arch.likelihood import ArchLikelihood, Expansion, expand
 from gumbelrace.models.arch.model import Arch, Evidence, Laplace, laplace, log_evidence_by_importance
-from gumbelrace.models.arch.polynomials import Projection
+from gumbelrace.models.arch.rows import Projection
 
 __all__ = [
     "Arch",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from tests.chain.kernels import MIXED, Point
 
-from gumbelrace.chain.layout import Layout, flat, form, named_leaves, reform
+from gumbelrace.chain.worker import Layout, flat, form, named_leaves, reform
 
 leaves = st.one_of(
     st.booleans(),

@@ -12,9 +12,8 @@ from gumbelrace.kernels.langevin import LangevinState
 from gumbelrace.models.arch.data import simulate, standardised
 from gumbelrace.models.arch.likelihood import ArchLikelihood
 from gumbelrace.paper import arch
-from gumbelrace.paper.arch import claims, reads_to_converge
+from gumbelrace.paper.arch import Checked, audits, claims, reads_to_converge, run_paper_setting
 from gumbelrace.paper.arch_setting import ACCEPTANCE, fit_paper_setting
-from gumbelrace.paper.arch_study import Checked, audits, run_paper_setting
 
 PLAN = Plan(steps=600, chains=2, first=50, seed=3, adapt=600, audited=30)
 STEPS = 60
@@ -91,6 +90,8 @@ def test_a_bias_between_samplers_is_noticed(study):
     same = replace(study, raced=made_up(study.raced, [0.2, 0.1, 0.0]), exact=exact)
     assert same.apart.max() == pytest.approx(0.0, abs=1e-9)
     assert ([*claims(same)][-1].held, [*claims(same)][-1].why) == (True, "")
+    agreed = replace(study, raced=made_up(study.raced, [0.0, 0.0]), exact=made_up(study.exact, [0.0, 0.0]))
+    assert (agreed.apart == 0.0).all()
     off = replace(study, raced=made_up(study.raced, [0.5, 0.6, 0.7]), exact=exact)
     assert off.apart == pytest.approx(np.full(len(off.setting.orders), 0.5 / np.sqrt(2 * 0.01 / 3)))
     assert [*claims(off)][-1].held is False
