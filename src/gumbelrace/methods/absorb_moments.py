@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.core.jit import part, routine
 from gumbelrace.core.random import Bits, uniform
-from gumbelrace.methods.reading import HELD, Sample, fresh_rows
+from gumbelrace.methods.reading import HELD, Sample, fresh_rows, new_block
 from gumbelrace.methods.state import ALIVE, TAKEN, RaceState
 from gumbelrace.population.base import Floats
 
@@ -28,14 +28,25 @@ STEPS = 8
 LARGEST_DERIVATIVE = 1.0 / 8.0
 
 
+class OverArms(NamedTuple):
+    """Scratch, for each row: the mean and the central moments of the reward of a random arm."""
+
+    mean: Floats
+    second: Floats
+    third: Floats
+    fourth: Floats
+
+
 class Moments(NamedTuple):
     """What is known of the rows read, by slots: an arm has one as soon as there are few enough."""
 
     slot: NDArray[np.int64]  # of each arm
     counted: NDArray[np.int64]  # rows that were counted
-    centre: Floats  # what rewards of an arm are reduced by
-    sums: Floats  # of the rewards, reduced
-    products: Floats  # of pairs
+    centre: Floats  # of each arm, the mean of the first rows
+    sums: Floats  # of the rewards, less the centre
+    mean: Floats  # of the last look, less the centre
+    products: Floats  # of pairs, less the centres
+    rewards: Floats  # scratch: [slot, row of the last look], less their mean
     factor: Floats  # scratch: covariances, and their factor
     vector: Floats  # scratch: [two vectors, slot]
     gap: Floats  # of each arm, to the leader
@@ -43,44 +54,46 @@ class Moments(NamedTuple):
     third: Floats  # of each arm: sum of third directional derivatives of its chance
     fourth: Floats
     unproved: NDArray[np.bool_]  # whether an arm had the rewards of the leader in all rows
-    columns: Floats  # scratch, for each row of a run: mean and central moments over arms
+    over_arms: OverArms
 
 
 def new_moments(arms: int) -> Moments:
     """Make room; what is never written to costs nothing."""
     slots = min(arms, MOST)
+    gap, chances, third, fourth = (np.zeros(arms) for _ in range(4))
     return Moments(
         np.zeros(arms, np.int64),
         np.zeros(1, np.int64),
         np.zeros(arms),
         np.zeros(slots),
+        np.zeros(slots),
         np.empty((slots, slots)),
+        new_block(slots, HELD),
         np.empty((slots, slots)),
         np.zeros((2, slots)),
-        np.zeros(arms),
-        np.zeros(arms),
-        np.zeros(arms),
-        np.zeros(arms),
+        gap,
+        chances,
+        third,
+        fourth,
         np.zeros(1, np.bool_),
-        np.empty((4, HELD)),
+        OverArms(*(np.empty(HELD) for _ in range(4))),
     )
 
 
 @routine
 def count_rows(moments: Moments, state: RaceState, sample: Sample) -> None:
     """Add the rows of the last look to the moments of the arms in the race, if they are few enough."""
-    alive, fresh = state.tally[ALIVE], fresh_rows(sample)
+    alive, rows = state.tally[ALIVE], fresh_rows(sample)
     if alive > len(moments.sums):
         return
     if moments.counted[0] == 0:
         begin_count(moments, state, sample)
     for a in range(alive):
-        arm = state.arms[a]
-        moments.sums[moments.slot[arm]] += fresh * (mean_of(state, sample, arm) - moments.centre[arm])
-        for b in range(a + 1):
-            add_products(moments, sample, arm, state.arms[b])
-    add_derivatives(moments, state, sample)
-    moments.counted[0] += fresh
+        copy_less_mean(moments, state, sample, state.arms[a])
+    for a in range(alive):
+        add_products(moments, state, a, rows)
+    add_derivatives(moments, state, rows)
+    moments.counted[0] += rows
 
 
 @part
@@ -102,39 +115,50 @@ def mean_of(state: RaceState, sample: Sample, arm: int) -> float:
 
 
 @part
-def add_products(moments: Moments, sample: Sample, arm: int, other: int) -> None:
-    """Add the products of the rewards of two arms."""
-    result, of_arm, of_other = 0.0, moments.centre[arm], moments.centre[other]
-    j, k, rewards = np.uint64(arm), np.uint64(other), sample.rewards
+def copy_less_mean(moments: Moments, state: RaceState, sample: Sample, arm: int) -> None:
+    """Copy the rewards of the last look, less their mean, to where they lie in a row; note the mean."""
+    j, k, to = np.uint64(arm), np.uint64(moments.slot[arm]), np.uint64(0)
+    mean = mean_of(state, sample, arm)
     for run in range(sample.runs[1], sample.runs[0]):
-        first = np.uint64(sample.first[run])
-        for i in range(first, first + np.uint64(sample.length[run])):
-            result += (rewards[j, i] - of_arm) * (rewards[k, i] - of_other)
-    a, b = moments.slot[arm], moments.slot[other]
-    moments.products[a, b] += result
-    moments.products[b, a] = moments.products[a, b]
+        first, count = np.uint64(sample.first[run]), np.uint64(sample.length[run])
+        for i in range(count):
+            moments.rewards[k, to + i] = sample.rewards[j, first + i] - mean
+        to += count
+    moments.mean[k] = mean - moments.centre[arm]
 
 
 @part
-def add_derivatives(moments: Moments, state: RaceState, sample: Sample) -> None:
+def add_products(moments: Moments, state: RaceState, a: int, rows: int) -> None:
+    """Add the products of the rewards of an arm with those of the arms before it and its own."""
+    j, rewards = np.uint64(moments.slot[state.arms[a]]), moments.rewards
+    moments.sums[j] += rows * moments.mean[j]
+    for b in range(a + 1):
+        k, result = np.uint64(moments.slot[state.arms[b]]), 0.0
+        for i in range(np.uint64(rows)):
+            result += rewards[j, i] * rewards[k, i]
+        # Within the look, and between looks.
+        moments.products[j, k] += result + rows * moments.mean[j] * moments.mean[k]
+        moments.products[k, j] = moments.products[j, k]
+
+
+@part
+def add_derivatives(moments: Moments, state: RaceState, rows: int) -> None:
     """Add the third and fourth derivatives of the arms' chances along each row of the last look."""
-    for run in range(sample.runs[1], sample.runs[0]):
-        if state.tally[ALIVE] == 2:
-            add_of_two(moments, state, sample, run)
-        else:
-            moments_of_rows(moments, state, sample, run)
-            for a in range(state.tally[ALIVE]):
-                add_of_arm(moments, state, sample, run, state.arms[a])
+    if state.tally[ALIVE] == 2:
+        add_of_two(moments, state, rows)
+        return
+    find_over_arms(moments, state, rows)
+    for a in range(state.tally[ALIVE]):
+        add_of_arm(moments, state.arms[a], rows)
 
 
 @part
-def add_of_two(moments: Moments, state: RaceState, sample: Sample, run: int) -> None:
-    """Add what the rows of a run can do at most to the chances of two arms."""
+def add_of_two(moments: Moments, state: RaceState, rows: int) -> None:
+    """Add what rows can do at most to the chances of two arms."""
     arm, other, third, fourth = state.arms[0], state.arms[1], 0.0, 0.0
-    centre = mean_of(state, sample, arm) - mean_of(state, sample, other)
-    j, k, first = np.uint64(arm), np.uint64(other), np.uint64(sample.first[run])
-    for i in range(first, first + np.uint64(sample.length[run])):
-        difference = sample.rewards[j, i] - sample.rewards[k, i] - centre
+    j, k, rewards = np.uint64(moments.slot[arm]), np.uint64(moments.slot[other]), moments.rewards
+    for i in range(np.uint64(rows)):
+        difference = rewards[j, i] - rewards[k, i]
         third += difference * difference * difference
         fourth += difference * difference * difference * difference
     moments.third[arm] += third * LARGEST_DERIVATIVE
@@ -144,35 +168,32 @@ def add_of_two(moments: Moments, state: RaceState, sample: Sample, run: int) -> 
 
 
 @part
-def moments_of_rows(moments: Moments, state: RaceState, sample: Sample, run: int) -> None:
-    """Find, for each row of a run, the mean and the central moments of the rewards of a random arm."""
-    columns, rewards, count = moments.columns, sample.rewards, np.uint64(sample.length[run])
-    first, (mean, second, third, fourth) = np.uint64(sample.first[run]), columns
+def find_over_arms(moments: Moments, state: RaceState, rows: int) -> None:
+    """Find, for each row, the mean and the central moments of the reward of a random arm."""
+    (mean, second, third, fourth), count = moments.over_arms, np.uint64(rows)
     for i in range(count):
         mean[i] = second[i] = third[i] = fourth[i] = 0.0
     for a in range(state.tally[ALIVE]):
-        j, chance = np.uint64(state.arms[a]), moments.chances[state.arms[a]]
-        centre = mean_of(state, sample, state.arms[a])
+        chance, j = moments.chances[state.arms[a]], np.uint64(moments.slot[state.arms[a]])
         for i in range(count):
-            mean[i] += chance * (rewards[j, first + i] - centre)
+            mean[i] += chance * moments.rewards[j, i]
     for a in range(state.tally[ALIVE]):
-        j, chance = np.uint64(state.arms[a]), moments.chances[state.arms[a]]
-        centre = mean_of(state, sample, state.arms[a])
+        chance, j = moments.chances[state.arms[a]], np.uint64(moments.slot[state.arms[a]])
         for i in range(count):
-            y = rewards[j, first + i] - centre - mean[i]
-            second[i] += chance * y * y
-            third[i] += chance * y * y * y
-            fourth[i] += chance * y * y * y * y
+            y = moments.rewards[j, i] - mean[i]
+            square = chance * y * y
+            second[i] += square
+            third[i] += square * y
+            fourth[i] += square * y * y
 
 
 @part
-def add_of_arm(moments: Moments, state: RaceState, sample: Sample, run: int, arm: int) -> None:
+def add_of_arm(moments: Moments, arm: int, rows: int) -> None:
     """Add the derivatives of one arm's chance: those of softmax, by the moments over arms."""
-    rewards, centre = sample.rewards, mean_of(state, sample, arm)
-    mean, second, third, fourth = moments.columns
-    j, first, of_third, of_fourth = np.uint64(arm), np.uint64(sample.first[run]), 0.0, 0.0
-    for i in range(np.uint64(sample.length[run])):
-        y, v = rewards[j, first + i] - centre - mean[i], second[i]
+    (mean, second, third, fourth), of_third, of_fourth = moments.over_arms, 0.0, 0.0
+    j = np.uint64(moments.slot[arm])
+    for i in range(np.uint64(rows)):
+        y, v = moments.rewards[j, i] - mean[i], second[i]
         of_third += y * y * y - 3.0 * y * v - third[i]
         of_fourth += (y * y - 6.0 * v) * y * y - 4.0 * y * third[i] + 6.0 * v * v - fourth[i]
     moments.third[arm] += moments.chances[arm] * of_third
