@@ -1,0 +1,299 @@
+"""What rows tell of the error of estimated sums: its covariance, and how far its law is from a normal one.
+
+Rewards are those of the last look, in the runs of `Sample`; each look adds what its own rows say.
+
+The law of a draw is p = softmax(values). If the error e of the estimated values has third and fourth
+cumulants κ₃ and κ₄, and its covariance is estimated from the same T rows, the law is off by
+-κ₃ p''' / 3 - κ₄ p'''' / 12 and more of higher order, p''' and p'''' being derivatives along the error. The
+covariance of the mean with the variance enters with twice the weight of the third cumulant itself, and the
+other sign, as it does in Student's t.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.core.jit import part, routine
+from gumbelrace.core.random import Bits, uniform
+from gumbelrace.methods.reading import HELD, Sample, fresh_rows, new_block
+from gumbelrace.methods.state import ALIVE, TAKEN, RaceState
+from gumbelrace.population.base import Floats
+
+# Most arms of which covariances are found; as long as there are more, they are compared with the leader.
+MOST = 512
+# Steps of the power iteration: the largest eigenvalue is needed for planning only.
+STEPS = 8
+# Of two arms: the largest third and fourth derivative of the logistic function.
+LARGEST_DERIVATIVE = 1.0 / 8.0
+
+
+class OverArms(NamedTuple):
+    """Scratch, for each row: the mean and the central moments of the reward of a random arm."""
+
+    mean: Floats
+    second: Floats
+    third: Floats
+    fourth: Floats
+
+
+class Moments(NamedTuple):
+    """What is known of the rows read, by slots: an arm has one as soon as there are few enough."""
+
+    slot: NDArray[np.int64]  # of each arm
+    counted: NDArray[np.int64]  # rows that were counted
+    centre: Floats  # of each arm, the mean of the first rows
+    sums: Floats  # of the rewards, less the centre
+    mean: Floats  # of the last look, less the centre
+    products: Floats  # of pairs, less the centres
+    rewards: Floats  # scratch: [slot, row of the last look], less their mean
+    factor: Floats  # scratch: covariances, and their factor
+    vector: Floats  # scratch: [two vectors, slot]
+    gap: Floats  # of each arm, to the leader
+    chances: Floats  # of each arm, as far as known
+    third: Floats  # of each arm: sum of third directional derivatives of its chance
+    fourth: Floats
+    unproved: NDArray[np.bool_]  # whether an arm had the rewards of the leader in all rows
+    over_arms: OverArms
+
+
+def new_moments(arms: int) -> Moments:
+    """Make room; what is never written to costs nothing."""
+    slots = min(arms, MOST)
+    gap, chances, third, fourth = (np.zeros(arms) for _ in range(4))
+    return Moments(
+        np.zeros(arms, np.int64),
+        np.zeros(1, np.int64),
+        np.zeros(arms),
+        np.zeros(slots),
+        np.zeros(slots),
+        np.empty((slots, slots)),
+        new_block(slots, HELD),
+        np.empty((slots, slots)),
+        np.zeros((2, slots)),
+        gap,
+        chances,
+        third,
+        fourth,
+        np.zeros(1, np.bool_),
+        OverArms(*(np.empty(HELD) for _ in range(4))),
+    )
+
+
+@routine
+def count_rows(moments: Moments, state: RaceState, sample: Sample) -> None:
+    """Add the rows of the last look to the moments of the arms in the race, if they are few enough."""
+    alive, rows = state.tally[ALIVE], fresh_rows(sample)
+    if alive > len(moments.sums):
+        return
+    if moments.counted[0] == 0:
+        begin_count(moments, state, sample)
+    for a in range(alive):
+        copy_less_mean(moments, state, sample, state.arms[a])
+    for a in range(alive):
+        add_products(moments, state, a, rows)
+    add_derivatives(moments, state, rows)
+    moments.counted[0] += rows
+
+
+@part
+def begin_count(moments: Moments, state: RaceState, sample: Sample) -> None:
+    """Give the arms in the race a slot each, nothing counted yet."""
+    for a in range(state.tally[ALIVE]):
+        arm = state.arms[a]
+        moments.slot[arm], moments.sums[a] = a, 0.0
+        moments.centre[arm] = mean_of(state, sample, arm)
+        moments.third[arm] = moments.fourth[arm] = 0.0
+        for b in range(state.tally[ALIVE]):
+            moments.products[a, b] = 0.0
+
+
+@part
+def mean_of(state: RaceState, sample: Sample, arm: int) -> float:
+    """Give the mean reward of an arm in the last look."""
+    return state.fresh[arm] / fresh_rows(sample) + state.shift[0]
+
+
+@part
+def copy_less_mean(moments: Moments, state: RaceState, sample: Sample, arm: int) -> None:
+    """Copy the rewards of the last look, less their mean, to where they lie in a row; note the mean."""
+    j, k, to = np.uint64(arm), np.uint64(moments.slot[arm]), np.uint64(0)
+    mean = mean_of(state, sample, arm)
+    for run in range(sample.runs[1], sample.runs[0]):
+        first, count = np.uint64(sample.first[run]), np.uint64(sample.length[run])
+        for i in range(count):
+            moments.rewards[k, to + i] = sample.rewards[j, first + i] - mean
+        to += count
+    moments.mean[k] = mean - moments.centre[arm]
+
+
+@part
+def add_products(moments: Moments, state: RaceState, a: int, rows: int) -> None:
+    """Add the products of the rewards of an arm with those of the arms before it and its own."""
+    j, rewards = np.uint64(moments.slot[state.arms[a]]), moments.rewards
+    moments.sums[j] += rows * moments.mean[j]
+    for b in range(a + 1):
+        k, result = np.uint64(moments.slot[state.arms[b]]), 0.0
+        for i in range(np.uint64(rows)):
+            result += rewards[j, i] * rewards[k, i]
+        # Within the look, and between looks.
+        moments.products[j, k] += result + rows * moments.mean[j] * moments.mean[k]
+        moments.products[k, j] = moments.products[j, k]
+
+
+@part
+def add_derivatives(moments: Moments, state: RaceState, rows: int) -> None:
+    """Add the third and fourth derivatives of the arms' chances along each row of the last look."""
+    if state.tally[ALIVE] == 2:
+        add_of_two(moments, state, rows)
+        return
+    find_over_arms(moments, state, rows)
+    for a in range(state.tally[ALIVE]):
+        add_of_arm(moments, state.arms[a], rows)
+
+
+@part
+def add_of_two(moments: Moments, state: RaceState, rows: int) -> None:
+    """Add what rows can do at most to the chances of two arms."""
+    arm, other, third, fourth = state.arms[0], state.arms[1], 0.0, 0.0
+    j, k, rewards = np.uint64(moments.slot[arm]), np.uint64(moments.slot[other]), moments.rewards
+    for i in range(np.uint64(rows)):
+        difference = rewards[j, i] - rewards[k, i]
+        third += difference * difference * difference
+        fourth += difference * difference * difference * difference
+    moments.third[arm] += third * LARGEST_DERIVATIVE
+    moments.third[other] -= third * LARGEST_DERIVATIVE
+    moments.fourth[arm] += fourth * LARGEST_DERIVATIVE
+    moments.fourth[other] -= fourth * LARGEST_DERIVATIVE
+
+
+@part
+def find_over_arms(moments: Moments, state: RaceState, rows: int) -> None:
+    """Find, for each row, the mean and the central moments of the reward of a random arm."""
+    (mean, second, third, fourth), count = moments.over_arms, np.uint64(rows)
+    for i in range(count):
+        mean[i] = second[i] = third[i] = fourth[i] = 0.0
+    for a in range(state.tally[ALIVE]):
+        chance, j = moments.chances[state.arms[a]], np.uint64(moments.slot[state.arms[a]])
+        for i in range(count):
+            mean[i] += chance * moments.rewards[j, i]
+    for a in range(state.tally[ALIVE]):
+        chance, j = moments.chances[state.arms[a]], np.uint64(moments.slot[state.arms[a]])
+        for i in range(count):
+            y = moments.rewards[j, i] - mean[i]
+            square = chance * y * y
+            second[i] += square
+            third[i] += square * y
+            fourth[i] += square * y * y
+
+
+@part
+def add_of_arm(moments: Moments, arm: int, rows: int) -> None:
+    """Add the derivatives of one arm's chance: those of softmax, by the moments over arms."""
+    (mean, second, third, fourth), of_third, of_fourth = moments.over_arms, 0.0, 0.0
+    j = np.uint64(moments.slot[arm])
+    for i in range(np.uint64(rows)):
+        y, v = moments.rewards[j, i] - mean[i], second[i]
+        of_third += y * y * y - 3.0 * y * v - third[i]
+        of_fourth += (y * y - 6.0 * v) * y * y - 4.0 * y * third[i] + 6.0 * v * v - fourth[i]
+    moments.third[arm] += moments.chances[arm] * of_third
+    moments.fourth[arm] += moments.chances[arm] * of_fourth
+
+
+@part
+def off_normal(moments: Moments, state: RaceState, per_row: float, left: float) -> float:
+    """Estimate how far the law is off; one row counts `per_row` times, a share `left` is not read."""
+    share = state.tally[TAKEN] / moments.counted[0]
+    of_third = per_row**3 * share * left * (1.0 + left) / 6.0
+    of_fourth = per_row**4 * share * left / 12.0
+    result = 0.0
+    for a in range(state.tally[ALIVE]):
+        arm = state.arms[a]
+        result += of_third * abs(moments.third[arm]) + of_fourth * abs(moments.fourth[arm])
+    return 0.5 * result
+
+
+@part
+def put_covariances(moments: Moments, state: RaceState, scale: float) -> None:
+    """Put `scale` times the covariances of the arms' rewards, less what all share, into the scratch."""
+    alive, counted, means = state.tally[ALIVE], moments.counted[0], moments.vector[0]
+    for a in range(alive):
+        j = moments.slot[state.arms[a]]
+        means[a] = 0.0
+        for b in range(alive):
+            k = moments.slot[state.arms[b]]
+            both = moments.products[j, k] - moments.sums[j] * moments.sums[k] / counted
+            moments.factor[a, b] = scale * both / (counted - 1)
+            means[a] += moments.factor[a, b] / alive
+    overall = 0.0
+    for a in range(alive):
+        overall += means[a] / alive
+    for a in range(alive):
+        for b in range(alive):
+            moments.factor[a, b] += overall - means[a] - means[b]
+
+
+@part
+def largest_eigenvalue(moments: Moments, alive: int) -> float:
+    """Estimate the largest eigenvalue of the covariances by a few power iterations, from below."""
+    now, then, size = moments.vector[0], moments.vector[1], 0.0
+    widest = 0
+    for a in range(alive):
+        widest = a if moments.factor[a, a] > moments.factor[widest, widest] else widest
+    for a in range(alive):
+        now[a] = moments.factor[a, widest]
+    for _ in range(STEPS):
+        before = length(now, alive)
+        if before == 0.0:
+            return 0.0
+        for a in range(alive):
+            then[a] = 0.0
+            for b in range(alive):
+                then[a] += moments.factor[a, b] * (now[b] / before)
+        size = length(then, alive)
+        for a in range(alive):
+            now[a] = then[a]
+    return size
+
+
+@part
+def length(vector: Floats, count: int) -> float:
+    """Give the Euclidean length of the first entries."""
+    squares = 0.0
+    for a in range(count):
+        squares += vector[a] * vector[a]
+    return np.sqrt(squares)
+
+
+@part
+def factorise(moments: Moments, alive: int, variance: float) -> bool:
+    """Replace the covariances Σ by the Cholesky factor of variance·I - Σ; False if there is none."""
+    factor = moments.factor
+    for a in range(alive):
+        for b in range(a + 1):
+            rest = -factor[a, b]
+            for k in range(b):
+                rest -= factor[a, k] * factor[b, k]
+            if a > b:
+                factor[a, b] = rest / factor[b, b]
+            elif variance + rest <= 0.0:
+                return False
+            else:
+                factor[a, a] = np.sqrt(variance + rest)
+    return True
+
+
+@part
+def put_noise(moments: Moments, alive: int, bits: Bits) -> None:
+    """Put normal noise into the first vector, with the covariance of which there is a factor."""
+    noise, plain = moments.vector[0], moments.vector[1]
+    for a in range(alive):
+        plain[a], noise[a] = normal(bits), 0.0
+        for b in range(a + 1):
+            noise[a] += moments.factor[a, b] * plain[b]
+
+
+@part
+def normal(bits: Bits) -> float:
+    """Draw a standard normal variable (Box and Muller 1958)."""
+    return np.sqrt(-2.0 * np.log(uniform(bits))) * np.cos(2.0 * np.pi * uniform(bits))
