@@ -156,8 +156,8 @@ class Regression:
         self.mode, hessian = logistic.mode(self.x, self.y, 3.0)
         self.law = gr.kernels.NormalPseudoprior(self.mode, np.linalg.inv(-hessian))
 
-    def chain(self, method, bounds, steps=1_000_000):
-        """Give the standardised positions of a long chain."""
+    def chain(self, method, bounds, proposal=None, steps=1_000_000):
+        """Give the standardised positions of a long chain, of a random walk unless told."""
         metric = np.linalg.inv(self.law.root)
         remainder = logistic.remainder(self.x, metric)
         given = remainder if bounds else remainder.max()
@@ -167,8 +167,8 @@ class Regression:
         likelihood = gr.likelihood(logistic.log_factor, (self.x, self.y), SIZE).minus(taylor)
         if bounds:
             likelihood = replace(likelihood, rows=Rows(SIZE, bounds=remainder / remainder.max()))
-        proposal = gr.kernels.RandomWalk(1.5 * self.law.root)
-        kernel = gr.Metropolis(likelihood, proposal, log_prior=log_prior, method=method)
+        walk = proposal or gr.kernels.RandomWalk(1.5 * self.law.root)
+        kernel = gr.Metropolis(likelihood, walk, log_prior=log_prior, method=method)
         states = kernel.steps(np.random.default_rng(6), kernel.start(self.mode), steps).states
         return (states.position - self.mode) @ metric.T
 
@@ -202,6 +202,24 @@ def test_a_chain_has_the_law_of_quadrature(d, bounds):
     deviation, error = worst(posterior.chain(gr.Thinning(), bounds), posterior.exact(statistics))
     assert deviation < 4.5
     assert error < 0.02
+
+
+class NoRatio(gr.kernels.StudentT):
+    """Negative control: proposals that are taken for symmetric ones."""
+
+    laws = property()  # there is none: Python proposes
+
+    def log_ratio(self, x, proposed):
+        return 0.0
+
+
+def test_proposals_by_student_find_the_same_law():
+    posterior = Regression(2)
+    exact = posterior.exact(statistics)
+    found = posterior.chain(gr.Thinning(), True, gr.kernels.StudentT(posterior.law))
+    assert worst(found, exact)[0] < 4.5
+    wrong = posterior.chain(gr.Thinning(), True, NoRatio(posterior.law), steps=20_000)
+    assert worst(wrong, exact)[0] > 9.0
 
 
 def test_a_chain_with_missing_rings_is_noticed():
