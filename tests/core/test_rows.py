@@ -285,17 +285,3 @@ def test_rows_of_the_head_are_not_drawn(head):
 def test_wrong_heads_and_weights_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         Rows(10, **options)
-
-
-def test_bounds_are_those_of_the_tail():
-    bounds = np.array([8.0, 1.0, 4.0, 0.0, 3.0])
-    assert Rows(5, bounds=bounds).total_bound == pytest.approx(2.0)
-    tail = Rows(5, head=[0], bounds=bounds)
-    assert tail.total_bound == pytest.approx(2.0)
-    with tail.stream() as stream:
-        np.testing.assert_allclose(stream.bounds.chance * 2.0 / 5.0, [0.0, 0.25, 1.0, 0.0, 0.75])
-
-
-def test_without_bounds_of_the_tail_all_are_the_same():
-    assert Rows(5, head=[1]).total_bound == 4.0
-    assert not Rows(5, head=[1], bounds=[0.0, 1.0, 0.0, 0.0, 0.0]).has_bounds

@@ -421,35 +421,22 @@ class Rows:
         """Lend a stream to one thread."""
         return self._pool.lend()
 
+    @functools.cached_property
+    def total_bound(self) -> float:
+        """Sum of the bounds of the tail, which are relative to the largest."""
+        return float(self.tail_size if self.bounds is None else self.bounds.sum())
+
     def _new_stream(self) -> Stream:
         tail = self.tail if len(self.head) else NO_ROWS
         return new_stream(self.tail_size, self.block, tail, self._weighted, self._bounded)
 
     @functools.cached_property
     def _weighted(self) -> Alias:
-        return self._chances(self.weights)
+        return EQUAL_CHANCES if self.weights is None else alias_of(self.weights)
 
     @functools.cached_property
     def _bounded(self) -> Alias:
-        return self._chances(self.bounds)
-
-    def _chances(self, given: NDArray[np.float64] | None) -> Alias:
-        """Give chances in proportion to numbers; the head has none, since it is read in full."""
-        if given is None:
-            return EQUAL_CHANCES
-        of_tail = given.copy()
-        of_tail[self.head] = 0.0
-        return alias_of(of_tail) if of_tail.any() else EQUAL_CHANCES
-
-    @property
-    def has_bounds(self) -> bool:
-        """Whether rows of the tail differ in their bounds."""
-        return len(self._bounded.chance) > 0
-
-    @functools.cached_property
-    def total_bound(self) -> float:
-        """Sum of the bounds of the tail, relative to the largest there."""
-        return self.size / float(self._bounded.chance.max()) if self.has_bounds else float(self.tail_size)
+        return EQUAL_CHANCES if self.bounds is None else alias_of(self.bounds)
 
 
 def new_stream(

@@ -18,7 +18,7 @@ import numpy as np
 
 from gumbelrace.core.jit import part
 from gumbelrace.core.random import gumbel, uniform
-from gumbelrace.core.rows import name_rows, pick_rows
+from gumbelrace.core.rows import pick_rows
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise
@@ -190,16 +190,14 @@ def outlasts(rule: Rings, workspace: SharedWorkspace, trial: Trial, temperature:
 def passes(rule: Rings, workspace: SharedWorkspace, trial: Trial, count: int) -> bool:
     """Whether none of `count` rings rejects; False after a fault as well."""
     state, source, rows, rewards = workspace.state, workspace.source, workspace.rows, workspace.block
-    chance = workspace.order.bounds.chance
+    chance, mean = workspace.order.bounds.chance, rule.total / workspace.sizes[0]
     pick_rows(workspace.bits, workspace.order.bounds, workspace.sizes[0], rows, count)
-    if not rule.uneven:
-        name_rows(workspace.order, rows, count)
     state.tally[EVALUATIONS] += read(source, rows, count, state.arms, trial.readers, rewards, 0)
     state.tally[LOOKS] += 1
     if source.fault[CODE] != FINE:
         return False
     for i in range(count):
-        bound = chance[rows[i]] * (rule.total / len(chance)) if rule.uneven else 1.0
+        bound = chance[rows[i]] * mean if rule.uneven else 1.0
         most = rewards[CURRENT, i] if np.isnan(trial.top) else bound * trial.top
         loss, limit = most - rewards[trial.arm, i], bound * trial.width
         if loss > limit * (1.0 + ROUNDING):
@@ -257,6 +255,6 @@ class Thinning(Method):
         """Give the rule by which rows ring."""
         if not isinstance(population, SharedPopulation):
             raise InvalidArgument("Thinning reads rows that all arms share; independent arms have none")
-        return Rings(population.rows.total_bound, population.rows.has_bounds)
+        return Rings(population.rows.total_bound, population.rows.bounds is not None)
 
     answer_each = Method._answer_each
