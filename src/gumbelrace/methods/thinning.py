@@ -200,12 +200,20 @@ def passes(rule: Rings, workspace: SharedWorkspace, trial: Trial, count: int) ->
         bound = chance[rows[i]] * mean if rule.uneven else 1.0
         most = rewards[CURRENT, i] if np.isnan(trial.top) else bound * trial.top
         loss, limit = most - rewards[trial.arm, i], bound * trial.width
-        if loss > limit * (1.0 + ROUNDING):
+        if is_beyond(rule, trial, loss, limit):
             source.fault[CODE], source.fault[ROW] = BEYOND_BOUND, rows[i]
             return False
         if uniform(workspace.noise) * limit < loss:
             return False
     return True
+
+
+@part
+def is_beyond(rule: Rings, trial: Trial, loss: float, limit: float) -> bool:
+    """Whether a loss, or what would be one if the arms were swapped, is not what the row's bound allows."""
+    least = -limit if np.isnan(trial.top) else 0.0
+    # Where all rows have the same bound, the reader checks what an arm gains.
+    return loss > limit * (1.0 + ROUNDING) or (rule.uneven and loss < least - ROUNDING * limit)
 
 
 @dataclass(frozen=True)
