@@ -3,10 +3,10 @@
     python benchmarks/posteriors.py [--quick] [--seconds 10]
 
 The data are those of `logistic.py`. Log factors are expanded to second order at the mode, and proposals
-come from the Laplace law, wherever a chain is: what is left to test is the residual of the expansion. Beside
-the methods of the package stand the same proposals tested with all rows, by matrix products of many of them
-at once, and loops written by hand for this problem alone, which the package is to reach 0.7 of. One thread,
-processor time; effective samples are those of the slowest coordinate.
+come from the Laplace law, wherever a chain is: what is left to test is the residual of the expansion.
+Beside the methods of the package stand the same proposals tested with all rows, by matrix products of many
+of them at once, and loops written by hand for this problem alone, which the package is to reach 0.7 of. One
+thread, processor time; effective samples are those of the slowest coordinate.
 """
 
 import argparse

@@ -92,7 +92,7 @@ class Walk:
         if self._proposing.of_logarithms:
             check_positive(self._slots.parameter(CURRENT))
         raise InvalidArgument(
-            "log_prior, the control variate or a row that is always read gave NaN or +inf, or raised "
+            "log_prior, the control variate or a row that is read every time gave NaN or +inf, or raised "
             f"an exception, at {self._slots.parameters}"
         )
 
