@@ -27,6 +27,7 @@ _NAMES = {
     "gumbelrace.methods.exact": ("Exact",),
     "gumbelrace.methods.lilucb": ("LilUCB",),
     "gumbelrace.methods.race": ("Race",),
+    "gumbelrace.methods.thinning": ("Thinning",),
     "gumbelrace.population.base": ("Population",),
     "gumbelrace.population.compiled": ("compiled",),
     "gumbelrace.population.factors": ("factors", "independent"),
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from gumbelrace.methods.exact import Exact as Exact
     from gumbelrace.methods.lilucb import LilUCB as LilUCB
     from gumbelrace.methods.race import Race as Race
+    from gumbelrace.methods.thinning import Thinning as Thinning
     from gumbelrace.population.base import Population as Population
     from gumbelrace.population.compiled import compiled as compiled
     from gumbelrace.population.factors import factors as factors, independent as independent

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numba
 import numpy as np
 import pytest
-from tests.kernels.laws import FALSE_ALARM, Cauchy, Rate, chain, invariance
+from scipy.special import fdtr
+from tests.kernels.laws import CELLS, FALSE_ALARM, Cauchy, Rate, chain, invariance, tail
 
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument, InvalidGenerator, ShapeMismatch
@@ -79,6 +80,17 @@ def test_autoregressive_proposals_leave_the_target_invariant(walk):
     kernel, target = cauchy(proposal=walk)
     found = invariance(kernel, target, np.random.default_rng(10), 2000, 4)
     assert (found > FALSE_ALARM) == isinstance(walk, gr.kernels.Autoregressive)
+
+
+def test_proposals_of_student_have_its_law():
+    """20,000 draws: a chi-square test of radii against F(d, ν); seed 12."""
+    law = gr.kernels.NormalPseudoprior([1.0, -2.0], [[1.0, 0.6], [0.6, 2.0]])
+    proposal, rng = gr.kernels.StudentT(law, freedom=3.0, scale=1.5), np.random.default_rng(12)
+    drawn = np.array([law.standardised(proposal.propose(rng, np.zeros(2))) for _ in range(20_000)]) / 1.5
+    squares, even = (drawn**2).sum(axis=1) / 2.0, np.full(CELLS, 1.0 / CELLS)
+    for freedom in (3.0, 6.0):  # the second is the negative control
+        cells = (fdtr(2, freedom, squares) * CELLS).astype(int)
+        assert (tail(cells, even) > FALSE_ALARM) == (freedom == 3.0)
 
 
 def test_a_scale_that_is_not_triangular_has_the_same_law():

@@ -250,11 +250,31 @@ def test_audit_checks_decisions(problem):
     assert (errors, decisions) == (0, 1)
 
 
-@pytest.mark.parametrize("method", [gr.Race(), gr.LilUCB()], ids=str)
-def test_other_proposals_need_python(problem, method):
-    likelihood = target(problem, 2)
-    walks = gr.kernels.RandomWalk(0.1), gr.kernels.LogWalk(0.1)
-    assert [gr.Metropolis(likelihood, walk, method=method).is_compiled for walk in walks] == [True, False]
+class InPython:
+    """A proposal of which compiled code knows nothing."""
+
+    def __init__(self, proposal):
+        self.propose, self.log_ratio = proposal.propose, proposal.log_ratio
+
+
+NEAR = gr.kernels.NormalPseudoprior([0.5, -0.2, 0.2], 0.002 * (np.eye(D) + 0.5))
+
+
+@pytest.mark.parametrize(
+    "proposal",
+    [gr.kernels.LogWalk(0.1), gr.kernels.Autoregressive(NEAR, 0.4), gr.kernels.StudentT(NEAR, 4.0, 1.3)],
+    ids=lambda proposal: type(proposal).__name__,
+)
+def test_proposals_are_the_same_in_compiled_code_and_in_python(problem, proposal):
+    likelihood, start = target(problem, 2), np.array([0.5, 0.1, 0.1])
+    compiled, other = (
+        gr.Metropolis(likelihood, given, log_prior=log_prior, method=gr.Exact())
+        for given in (proposal, InPython(proposal))
+    )
+    assert [compiled.is_compiled, other.is_compiled] == [True, False]
+    ours, theirs = chain(compiled, start, 60), chain(other, start, 60)
+    np.testing.assert_allclose(ours["position"], theirs["position"], rtol=1e-10)
+    assert 0.1 < ours.acceptance < 0.95
 
 
 @pytest.mark.parametrize("warmup", [0, 3])

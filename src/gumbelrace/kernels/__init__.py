@@ -10,7 +10,7 @@ _NAMES = {
     "gumbelrace.kernels.clusters.worker": ("Keep",),
     "gumbelrace.kernels.gibbs": ("Labels",),
     "gumbelrace.kernels.langevin": ("LangevinState",),
-    "gumbelrace.kernels.metropolis": ("Autoregressive", "LogWalk", "RandomWalk"),
+    "gumbelrace.kernels.metropolis": ("Autoregressive", "LogWalk", "RandomWalk", "StudentT"),
     "gumbelrace.kernels.normal_laws": ("NormalPseudoprior",),
     "gumbelrace.kernels.schedules": ("Constant", "Geometric", "RandomScan", "Shuffled", "Systematic"),
     "gumbelrace.kernels.slice": ("EachCoordinate", "RandomDirection"),
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Autoregressive as Autoregressive,
         LogWalk as LogWalk,
         RandomWalk as RandomWalk,
+        StudentT as StudentT,
     )
     from gumbelrace.kernels.normal_laws import NormalPseudoprior as NormalPseudoprior
     from gumbelrace.kernels.schedules import (

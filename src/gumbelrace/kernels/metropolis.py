@@ -2,6 +2,7 @@
 
 import functools
 from dataclasses import KW_ONLY, InitVar, dataclass
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +16,7 @@ from gumbelrace.kernels.checks import check_part, check_state, check_target, rea
 from gumbelrace.kernels.normal_laws import (
     Laws,
     NormalPseudoprior,
+    check_positive,
     checked_scale,
     law_of_steps,
     laws_of,
@@ -100,13 +102,16 @@ class LogWalk:
 
     def propose(self, rng: np.random.Generator, x: Floats) -> Floats:
         """Draw x' from q(x' | x)."""
-        if not (x > 0.0).all():
-            raise InvalidArgument(f"LogWalk needs positive parameters, and the position is {x}")
+        check_positive(x)
         return x * np.exp(stretched(self.scale, rng.standard_normal(len(x))))
 
     def log_ratio(self, x: Floats, proposed: Floats) -> float:
         """Give log q(x | x') - log q(x' | x)."""
         return float(np.log(proposed).sum() - np.log(x).sum())
+
+    def laws(self, dimension: int) -> tuple[Laws, float, float, bool]:
+        """Give the law of the steps for compiled code, and that they are those of the logarithms."""
+        return *RandomWalk(self.scale).laws(dimension), np.inf, True
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +141,7 @@ class Autoregressive:
     correlation: float = 0.5
 
     def __post_init__(self) -> None:
-        if not isinstance(self.law, NormalPseudoprior):
-            raise InvalidArgument(f"law is {self.law!r}; give NormalPseudoprior(mean, covariance)")
+        check_law(self.law)
         if not 0.0 <= self.correlation < 1.0:
             raise InvalidArgument(f"correlation is {self.correlation}; it must lie in [0, 1)")
 
@@ -152,11 +156,80 @@ class Autoregressive:
 
     def laws(self, dimension: int) -> tuple[Laws, float]:
         """Give the law for compiled code, and the correlation."""
-        if dimension != len(self.law.mean):
-            raise ShapeMismatch(
-                f"the law has {len(self.law.mean)} parameters, and the position {dimension}"
-            )
-        return laws_of([self.law]), self.correlation
+        return laws_of([checked_law(self.law, dimension)]), self.correlation
+
+
+@dataclass(frozen=True, eq=False)
+class StudentT:
+    """Independent proposals from Student's t law around a normal law that is close to the target.
+
+    Its tails are heavier than those of the normal law, so that a chain leaves points where the target is
+    much larger than the normal law: x' = m + scale · L ξ √(ν / χ²_ν).
+
+    Parameters
+    ----------
+    law : NormalPseudoprior
+        The normal law N(m, L Lᵀ), for example the Laplace approximation of a posterior.
+    freedom : float
+        Degrees of freedom ν, positive: the fewer, the heavier the tails.
+    scale : float
+        How much wider than the normal law it is.
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> law = gr.kernels.NormalPseudoprior([1.0, 2.0], [[1.0, 0.5], [0.5, 1.0]])
+    >>> proposal = gr.kernels.StudentT(law)
+    >>> proposal.propose(np.random.default_rng(0), np.array([1.0, 2.0])).shape
+    (2,)
+    >>> round(proposal.log_ratio(np.array([1.0, 2.0]), np.array([2.0, 2.0])), 3)
+    0.595
+    """
+
+    law: NormalPseudoprior
+    freedom: float = 5.0
+    scale: float = 1.2
+
+    def __post_init__(self) -> None:
+        check_law(self.law)
+        for name in ("freedom", "scale"):
+            given = getattr(self, name)
+            if not (isinstance(given, Real) and 0.0 < float(given) < np.inf):
+                raise InvalidArgument(f"{name} is {given!r}; it must be a positive number")
+
+    def propose(self, rng: np.random.Generator, x: Floats) -> Floats:
+        """Draw x' from q(x'), wherever x is."""
+        spread = self.scale * np.sqrt(0.5 * self.freedom / rng.standard_gamma(0.5 * self.freedom))
+        return self.law.at(spread * rng.standard_normal(len(x)))
+
+    def log_ratio(self, x: Floats, proposed: Floats) -> float:
+        """Give log q(x) - log q(x')."""
+        before, after = (self._log_density(point) for point in (x, proposed))
+        return before - after
+
+    def _log_density(self, x: Floats) -> float:
+        """Give the log density, less that at the mean."""
+        z = self.law.standardised(x) / self.scale
+        return float(-0.5 * (self.freedom + len(x)) * np.log1p(z @ z / self.freedom))
+
+    def laws(self, dimension: int) -> tuple[Laws, float, float]:
+        """Give the widened law for compiled code, no correlation, and the degrees of freedom."""
+        law = checked_law(self.law, dimension)
+        widened = NormalPseudoprior(law.mean, self.scale**2 * law.covariance)
+        return laws_of([widened]), 0.0, float(self.freedom)
+
+
+def check_law(law: Any) -> None:
+    """Refuse what is no normal law."""
+    if not isinstance(law, NormalPseudoprior):
+        raise InvalidArgument(f"law is {law!r}; give NormalPseudoprior(mean, covariance)")
+
+
+def checked_law(law: NormalPseudoprior, dimension: int) -> NormalPseudoprior:
+    """Return a law, if it has as many parameters as a position."""
+    if dimension != len(law.mean):
+        raise ShapeMismatch(f"the law has {len(law.mean)} parameters, and the position {dimension}")
+    return law
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +324,7 @@ class Metropolis(Kernel[Position]):
 
     @property
     def is_compiled(self) -> bool:
-        """Whether a step needs no Python: `likelihood`, a normal proposal, a prior by numba, a race."""
+        """Whether a step needs no Python: `likelihood`, a proposal of ours, a prior by numba, a race."""
         return hasattr(self.proposal, "laws") and self._target.is_compiled
 
     @property

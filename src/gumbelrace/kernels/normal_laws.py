@@ -117,6 +117,12 @@ def stretched(scale: Floats, vector: Floats) -> Floats:
     return product
 
 
+def check_positive(x: Floats) -> None:
+    """Refuse a position that has no logarithm."""
+    if not (x > 0.0).all():
+        raise InvalidArgument(f"LogWalk needs positive parameters, and the position is {x}")
+
+
 class Laws(NamedTuple):
     """Normal laws of all models, for compiled code: mean + L z, z standard normal, L lower triangular."""
 
@@ -180,6 +186,17 @@ def standardise(laws: Laws, model: int, x: Floats, z: Floats) -> float:
         z[i] = left / laws.roots[model, i, i]
         squared += z[i] * z[i]
     return squared
+
+
+@part
+def height(squared: float, freedom: float, dimension: int) -> float:
+    """Give the log density at a squared distance from the mean, less that there.
+
+    It is that of Student's t law with so many degrees of freedom, or with infinitely many the normal one.
+    """
+    if freedom == np.inf:
+        return -0.5 * squared
+    return float(-0.5 * (freedom + dimension) * np.log1p(squared / freedom))
 
 
 @part

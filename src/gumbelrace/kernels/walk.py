@@ -13,7 +13,15 @@ import numpy as np
 from gumbelrace.core.jit import call, kernel, part
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.kernels.base import Block, Info
-from gumbelrace.kernels.normal_laws import Laws, draw, law_of_steps, put_at, standardise
+from gumbelrace.kernels.normal_laws import (
+    Laws,
+    check_positive,
+    draw,
+    height,
+    law_of_steps,
+    put_at,
+    standardise,
+)
 from gumbelrace.kernels.target import Position, checked_point, refuse_start
 from gumbelrace.kernels.workspace import Contest, Indices, Target, Workspace, ask, copy_slot, decide, put
 from gumbelrace.methods.base import Asked
@@ -33,6 +41,8 @@ class Proposing(NamedTuple):
 
     laws: Laws
     correlation: float  # with the current point; 1: the law is that of the step
+    freedom: float  # degrees of freedom of Student's t law, in place of the normal one; infinite: normal
+    of_logarithms: bool  # whether a step is one of the logarithms
     z: Floats
     numbers: Floats
     hooks: tuple[int, int]  # addresses: to propose, and to find the ratio; 0: by normal laws
@@ -46,14 +56,17 @@ class History(NamedTuple):
     accepted: Floats
 
 
-def by_laws(laws: Laws, correlation: float) -> Proposing:
-    return Proposing(laws, correlation, np.empty(laws.means.shape[1]), np.zeros(2), (0, 0))
+def by_laws(
+    laws: Laws, correlation: float, freedom: float = np.inf, of_logarithms: bool = False
+) -> Proposing:
+    room = np.empty(laws.means.shape[1]), np.zeros(2)
+    return Proposing(laws, correlation, freedom, of_logarithms, *room, (0, 0))
 
 
 class Walk:
     """A chain by Metropolis-Hastings: its slots, and all that compiled code needs to move it.
 
-    A proposal that has `laws(dimension)`, which gives (laws, correlation), is compiled.
+    A proposal that has `laws(dimension)`, which gives what `by_laws` takes, is compiled.
     """
 
     def __init__(self, target: Target, proposal: Any, example: Floats) -> None:
@@ -69,13 +82,19 @@ class Walk:
         with self._workspace.contest(rng) as contest, self._hooks.locked(rng.bit_generator.lock):
             made = walk(contest, self._proposing, rng, history)
         if made < count:
-            refuse_start(self._slots.numbers[CURRENT, PRIOR], self._slots.parameter(CURRENT))
-            raise InvalidArgument(
-                "log_prior, the control variate or a row that is read every time gave NaN or +inf, or "
-                f"raised an exception, at {self._slots.parameters}"
-            )
+            self._explain()
         counts: Any = (*history.counts.T, history.accepted)
         return Block(Position(history.positions), Info(*counts))
+
+    def _explain(self) -> None:
+        """Say why no step could be made."""
+        refuse_start(self._slots.numbers[CURRENT, PRIOR], self._slots.parameter(CURRENT))
+        if self._proposing.of_logarithms:
+            check_positive(self._slots.parameter(CURRENT))
+        raise InvalidArgument(
+            "log_prior, the control variate or a row that is read every time gave NaN or +inf, or raised "
+            f"an exception, at {self._slots.parameters}"
+        )
 
     def _proposing_of(self, dimension: int) -> Proposing:
         if hasattr(self._proposal, "laws"):
@@ -139,18 +158,45 @@ def propose(contest: Contest, proposing: Proposing, rng: np.random.Generator) ->
     contest.models[PROPOSED] = contest.models[CURRENT]
     if proposing.hooks[0] != 0:
         return bool(call(proposing.hooks[0], (0, PROPOSED)) == 0)
-    laws, model, z, rho = proposing.laws, contest.models[CURRENT], proposing.z, proposing.correlation
-    x, proposed = contest.rooms[0, CURRENT], contest.rooms[0, PROPOSED]
-    if rho == 1.0:
+    if proposing.of_logarithms:
+        return stretch(contest, proposing, rng)
+    if proposing.correlation == 1.0:
+        laws, model, z = proposing.laws, contest.models[CURRENT], proposing.z
         draw(laws, model, rng, z)
-        put_at(laws, model, x, z, proposed)
-        return True
-    before = standardise(laws, model, x, z)
-    rest, after = np.sqrt(1.0 - rho * rho), 0.0
-    for i in range(laws.dimensions[model]):
-        z[i] = rho * z[i] + rest * rng.standard_normal()
-        after += z[i] * z[i]
-    put_at(laws, model, laws.means[model], z, proposed)
-    proposing.numbers[RATIO] = 0.5 * (after - before)
-    proposing.numbers[FAR] = max(before, after) > laws.limits[model]
+        put_at(laws, model, contest.rooms[0, CURRENT], z, contest.rooms[0, PROPOSED])
+    else:
+        draw_around(contest, proposing, rng)
     return True
+
+
+@part
+def stretch(contest: Contest, proposing: Proposing, rng: np.random.Generator) -> bool:
+    """Multiply every parameter by a random number; False if one of them is not positive."""
+    laws, model, z = proposing.laws, contest.models[CURRENT], proposing.z
+    x, proposed, ratio = contest.rooms[0, CURRENT], contest.rooms[0, PROPOSED], 0.0
+    draw(laws, model, rng, z)
+    put_at(laws, model, laws.means[model], z, proposed)
+    for i in range(laws.dimensions[model]):
+        if not x[i] > 0.0:
+            return False
+        ratio += proposed[i]
+        proposed[i] = x[i] * np.exp(proposed[i])
+    proposing.numbers[RATIO] = ratio
+    return True
+
+
+@part
+def draw_around(contest: Contest, proposing: Proposing, rng: np.random.Generator) -> None:
+    """Draw a point by its law around the mean, and find the ratio of the densities."""
+    laws, model, z, rho = proposing.laws, contest.models[CURRENT], proposing.z, proposing.correlation
+    freedom, d = proposing.freedom, laws.dimensions[model]
+    before, after = standardise(laws, model, contest.rooms[0, CURRENT], z), 0.0
+    spread = np.sqrt(1.0 - rho * rho)
+    if freedom < np.inf:
+        spread *= np.sqrt(0.5 * freedom / rng.standard_gamma(0.5 * freedom))
+    for i in range(d):
+        z[i] = rho * z[i] + spread * rng.standard_normal()
+        after += z[i] * z[i]
+    put_at(laws, model, laws.means[model], z, contest.rooms[0, PROPOSED])
+    proposing.numbers[RATIO] = height(before, freedom, d) - height(after, freedom, d)
+    proposing.numbers[FAR] = max(before, after) > laws.limits[model]

@@ -27,7 +27,7 @@ Range = tuple[Floats, Floats]
 
 # Entries of Source.fault, and the codes of its first one
 CODE, ROW, ARM = 0, 1, 2
-FINE, FAILED, NOT_A_REWARD, OUT_OF_RANGE, IMPOSSIBLE = 0, 1, 2, 3, 4
+FINE, FAILED, NOT_A_REWARD, OUT_OF_RANGE, IMPOSSIBLE, BEYOND_BOUND = range(6)
 
 
 NO_RANGE = "reward_range must be (low, high), each a number or an array of length {}"
@@ -308,6 +308,11 @@ class Population(ABC):
                 f"every arm has a reward or a log prior of -inf; at least one arm must be possible{hint}"
             )
         row, name = self._row_name(row), self.arm_name(arm)
+        if code == BEYOND_BOUND:
+            raise RewardOutOfRange(
+                f"the rewards of row {row} are farther apart than its bound allows; enlarge the bound "
+                "(remainder=) or mend the factor"
+            )
         if code == FAILED:
             raise FactorFailed(
                 f"log_factor raised an exception in a batch that starts with row {row}, arm {name}; "

@@ -6,6 +6,7 @@ model, and their sums as forms. The constant c(ν) of the density needs no expan
 every row.
 """
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast

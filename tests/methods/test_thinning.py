@@ -1,0 +1,268 @@
+"""Thinning: exact laws of moves, draws and chains; what violates a bound; what it cannot be asked."""
+
+from dataclasses import dataclass, replace
+
+import numba
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+import gumbelrace as gr
+from gumbelrace.core.rows import Rows
+from gumbelrace.errors import InvalidArgument, RewardOutOfRange, UnknownRange
+from gumbelrace.methods.base import Asked
+from gumbelrace.methods.state import Question
+from gumbelrace.methods.thinning import Rings
+from gumbelrace.models import logistic
+
+SIZE, DRAWS = 300, 40_000
+ACCEPT, DRAW = Asked(Question.ACCEPT), Asked(Question.DRAW)
+
+
+@dataclass(frozen=True)
+class HalfDeaf(gr.Thinning):
+    """Negative control: rows ring half as often as their bounds ask for."""
+
+    def rule(self, population):
+        return Rings(0.5 * population.rows.total_bound, uneven=False)
+
+
+def rewards_of(arms, scale=0.004):
+    """Give rewards of which later rows have larger ones, and later arms lower ones."""
+    drawn = np.random.default_rng(0).uniform(-scale, scale, (SIZE, arms))
+    return (drawn - np.linspace(0.0, scale / 2, arms)) * np.linspace(0.05, 1.0, SIZE)[:, None]
+
+
+def bounded(rewards, bounds=None):
+    """Give a table whose rows have bounds of their own."""
+    population = gr.table(rewards)
+    sizes = np.abs(rewards).max(axis=0)
+    population.rows = Rows(
+        len(rewards), bounds=(np.abs(rewards) / sizes).max(axis=1) if bounds is None else bounds
+    )
+    return population
+
+
+def frequencies(method, asked, population, offset, seed=1):
+    offsets = np.tile(offset, (DRAWS, 1))
+    found = method.answer_each(asked, population, offsets, np.random.default_rng(seed))
+    return np.bincount(found.arms, minlength=population.arms) / DRAWS, found
+
+
+def is_close(found, probabilities):
+    """Whether frequencies are within 4.5 standard errors: a false alarm once in 100,000."""
+    errors = np.sqrt(probabilities * (1.0 - probabilities) / DRAWS)
+    return bool((np.abs(found - probabilities) <= 4.5 * errors + 1e-12).all())
+
+
+@pytest.mark.parametrize("make", [gr.table, bounded], ids=["one bound", "bounds of rows"])
+def test_a_move_is_accepted_with_the_product_over_rows(make):
+    rewards, offset = rewards_of(2), np.array([0.0, -0.1])
+    losses = np.maximum(rewards[:, 0] - rewards[:, 1], 0.0)
+    chance = np.exp(-0.1 - losses.sum())
+    found, results = frequencies(gr.Thinning(), ACCEPT, make(rewards), offset)
+    assert is_close(found, np.array([1.0 - chance, chance]))
+    assert 0 < results.evaluations.mean() < 0.02 * rewards.size
+    assert not results.exhausted.any()
+
+
+def test_missing_rings_are_noticed():
+    """Negative control of the law of moves and draws."""
+    rewards = rewards_of(2)
+    chance = np.exp(-np.maximum(rewards[:, 0] - rewards[:, 1], 0.0).sum())
+    found, _ = frequencies(HalfDeaf(), ACCEPT, gr.table(rewards), np.zeros(2))
+    assert not is_close(found, np.array([1.0 - chance, chance]))
+    found, _ = frequencies(HalfDeaf(), DRAW, gr.table(rewards), np.zeros(2))
+    assert not is_close(found, softmax(rewards.sum(axis=0)))
+
+
+def test_bounds_of_rows_save_rings():
+    read = [
+        frequencies(gr.Thinning(), ACCEPT, make(rewards_of(2)), np.zeros(2))[1]
+        for make in (gr.table, bounded)
+    ]
+    assert read[1].evaluations.mean() < 0.8 * read[0].evaluations.mean()
+
+
+@pytest.mark.parametrize("make", [gr.table, bounded], ids=["one bound", "bounds of rows"])
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_draws_are_exact(make, temperature):
+    """Oracle: all probabilities. The second arm is ruled out."""
+    rewards, offset = rewards_of(4), np.array([0.3, -np.inf, 0.0, -0.5])
+    asked = Asked(Question.DRAW, temperature)
+    found, results = frequencies(gr.Thinning(), asked, make(rewards), offset)
+    assert is_close(found, softmax((rewards.sum(axis=0) + offset) / temperature))
+    assert 0 < results.evaluations.mean() < 0.2 * rewards.size
+
+
+def test_sample_takes_it():
+    draws = gr.sample(bounded(rewards_of(3)), size=500, method=gr.Thinning(), rng=3)
+    assert draws.fraction < 0.2
+    assert draws.promise.proved
+    assert draws.promise.delta == 0.0
+
+
+@pytest.mark.parametrize("asked", [ACCEPT, DRAW], ids=["move", "draw"])
+def test_where_rings_would_outnumber_rows_everything_is_read(asked):
+    """The answer is then that of an exact scan, by Metropolis and Hastings for a move."""
+    rewards = rewards_of(2, scale=1.0)
+    rewards[:, 1] += rewards[:, 0].mean() - rewards[:, 1].mean() - 0.5 / SIZE
+    found, results = frequencies(gr.Thinning(), asked, gr.table(rewards), np.zeros(2))
+    sums = rewards.sum(axis=0)
+    chance = min(1.0, np.exp(sums[1] - sums[0])) if asked is ACCEPT else softmax(sums)[1]
+    assert is_close(found, np.array([1.0 - chance, chance]))
+    assert results.exhausted.all()
+
+
+def test_what_is_read_does_not_depend_on_which_arm_is_current():
+    """Detailed balance needs it: ranges differ so much that rings would be many in one direction only."""
+    rewards = np.stack([np.full(SIZE, 0.0), np.linspace(-1.5, 0.0, SIZE)], axis=1)
+    for columns in ([0, 1], [1, 0]):
+        _, results = frequencies(gr.Thinning(), ACCEPT, gr.table(rewards[:, columns]), np.zeros(2))
+        assert results.exhausted.all()
+
+
+def test_temperature_zero_is_the_exact_winner():
+    found, _ = frequencies(gr.Thinning(), Asked(Question.DRAW, 0.0), gr.table(rewards_of(3)), np.zeros(3))
+    assert found[rewards_of(3).sum(axis=0).argmax()] == 1.0
+
+
+def test_an_impossible_arm_loses_unread():
+    rewards = rewards_of(2)
+    rewards[7, 1] = -np.inf
+    found, results = frequencies(gr.Thinning(), ACCEPT, gr.table(rewards), np.zeros(2))
+    assert found[0] == 1.0
+    assert results.evaluations.sum() == 0
+
+
+# ---- Chains ----
+
+
+@numba.njit
+def log_prior(theta):
+    total = 0.0
+    for i in range(len(theta)):
+        total -= theta[i] * theta[i]
+    return 0.5 * total / 9.0
+
+
+class Regression:
+    """A skewed logistic posterior: few labels are 1."""
+
+    def __init__(self, d):
+        rng = np.random.default_rng(5)
+        self.x = np.column_stack([np.ones(SIZE), rng.normal(size=SIZE)])[:, :d].copy()
+        self.y = (np.arange(SIZE) % 40 == 0).astype(float)
+        self.mode, hessian = logistic.mode(self.x, self.y, 3.0)
+        self.law = gr.kernels.NormalPseudoprior(self.mode, np.linalg.inv(-hessian))
+
+    def chain(self, method, bounds, proposal=None, steps=1_000_000):
+        """Give the standardised positions of a long chain, of a random walk unless told."""
+        metric = np.linalg.inv(self.law.root)
+        remainder = logistic.remainder(self.x, metric)
+        given = remainder if bounds else remainder.max()
+        taylor = gr.parameter_taylor(
+            logistic.terms, (self.x, self.y), SIZE, self.mode, remainder=given, metric=metric, outliers=0
+        )
+        likelihood = gr.likelihood(logistic.log_factor, (self.x, self.y), SIZE).minus(taylor)
+        if bounds:
+            likelihood = replace(likelihood, rows=Rows(SIZE, bounds=remainder / remainder.max()))
+        walk = proposal or gr.kernels.RandomWalk(1.5 * self.law.root)
+        kernel = gr.Metropolis(likelihood, walk, log_prior=log_prior, method=method)
+        states = kernel.steps(np.random.default_rng(6), kernel.start(self.mode), steps).states
+        return (states.position - self.mode) @ metric.T
+
+    def exact(self, statistics):
+        """Find expectations by quadrature: cells of which ±1.5 are edges."""
+        axes = [(np.arange(-120, 120) + 0.5) * 0.075] * self.x.shape[1]
+        z = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+        theta = self.mode + z @ self.law.root.T
+        heights = -(theta**2).sum(axis=1) / 18.0
+        for x, y in zip(self.x, self.y, strict=True):
+            heights += y * (theta @ x) - np.logaddexp(0.0, theta @ x)
+        return softmax(heights) @ statistics(z)
+
+
+def statistics(z):
+    """Means, squares, and tails beyond ±1.5, of every coordinate."""
+    return np.concatenate([z, z**2, z < -1.5, z > 1.5], axis=1)
+
+
+def worst(chain, exact, batches=100):
+    """Give the largest deviation in standard errors, by batch means."""
+    means = statistics(chain).reshape(batches, -1, len(exact)).mean(axis=1)
+    errors = means.std(axis=0, ddof=1) / np.sqrt(batches)
+    return np.abs((means.mean(axis=0) - exact) / errors).max(), errors.max()
+
+
+@pytest.mark.parametrize(("d", "bounds"), [(1, False), (2, True)])
+def test_a_chain_has_the_law_of_quadrature(d, bounds):
+    """Eight statistics within 4.5 standard errors: a false alarm once in 10,000 seeds."""
+    posterior = Regression(d)
+    deviation, error = worst(posterior.chain(gr.Thinning(), bounds), posterior.exact(statistics))
+    assert deviation < 4.5
+    assert error < 0.02
+
+
+class NoRatio(gr.kernels.StudentT):
+    """Negative control: proposals that are taken for symmetric ones."""
+
+    laws = property()  # there is none: Python proposes
+
+    def log_ratio(self, x, proposed):
+        return 0.0
+
+
+def test_proposals_by_student_find_the_same_law():
+    posterior = Regression(2)
+    exact = posterior.exact(statistics)
+    found = posterior.chain(gr.Thinning(), True, gr.kernels.StudentT(posterior.law))
+    assert worst(found, exact)[0] < 4.5
+    wrong = posterior.chain(gr.Thinning(), True, NoRatio(posterior.law), steps=20_000)
+    assert worst(wrong, exact)[0] > 9.0
+
+
+def test_a_chain_with_missing_rings_is_noticed():
+    posterior = Regression(1)
+    assert worst(posterior.chain(HalfDeaf(), False), posterior.exact(statistics))[0] > 9.0
+
+
+# ---- What goes wrong ----
+
+
+def test_a_row_beyond_its_bound_is_named():
+    rewards = rewards_of(2)
+    row, bounds = (rewards[:, 0] - rewards[:, 1]).argmax(), np.ones(SIZE)
+    bounds[row] = 0.2
+    with pytest.raises(RewardOutOfRange, match=f"row {row} are farther apart than its bound allows"):
+        frequencies(gr.Thinning(), ACCEPT, bounded(rewards, bounds), np.zeros(2))
+
+
+def test_a_chain_stops_at_a_row_beyond_its_bound():
+    posterior = Regression(1)
+    taylor = gr.parameter_taylor(
+        logistic.terms, (posterior.x, posterior.y), SIZE, posterior.mode, remainder=1e-4, outliers=0
+    )
+    likelihood = gr.likelihood(logistic.log_factor, (posterior.x, posterior.y), SIZE).minus(taylor)
+    kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.5), method=gr.Thinning())
+    with pytest.raises(RewardOutOfRange, match="row"):
+        kernel.steps(np.random.default_rng(0), kernel.start(posterior.mode), 10_000)
+
+
+def test_a_range_is_needed():
+    population = gr.factors(lambda rows: np.zeros((len(rows), 2)), size=5, arms=2)
+    with pytest.raises(UnknownRange, match="Thinning needs to know"):
+        gr.sample(population, method=gr.Thinning(), rng=0)
+
+
+def test_independent_arms_are_refused():
+    arms = gr.independent(lambda index, arm: np.zeros(len(index)), [5, 5], reward_range=(0.0, 1.0))
+    with pytest.raises(InvalidArgument, match="share"):
+        gr.sample(arms, method=gr.Thinning(), rng=0)
+
+
+def test_it_finds_no_winner():
+    with pytest.raises(InvalidArgument, match="this needs the best arm"):
+        gr.best(gr.table(np.eye(5)), method=gr.Thinning(), rng=0)
+    with pytest.raises(InvalidArgument, match="this needs the best arm"):
+        gr.Slice(gr.likelihood(logistic.log_factor, (np.eye(2), np.ones(2)), 2), 0.1, method=gr.Thinning())
