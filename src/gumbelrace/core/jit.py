@@ -44,19 +44,30 @@ def kernel(function: Function) -> Function:
 
 def part(function: Function) -> Function:
     """Compile into the kernels that call it: for what only compiled code calls, and makes no arrays."""
-    compiled: Function = numba.njit(**PART)(function)
-    return compiled
+    return _for_any_value(numba.njit(**PART)(function))
 
 
 def as_written(function: Function) -> Function:
     """Compile a part whose arithmetic is never reordered, also where its caller's is."""
-    compiled: Function = numba.njit(**AS_WRITTEN)(function)
-    return compiled
+    return _for_any_value(numba.njit(**AS_WRITTEN)(function))
 
 
 def routine(function: Function) -> Function:
     """Compile a part once, and call it: for what is long, and does not run for every reward."""
-    compiled: Function = numba.njit(**{**PART, "forceinline": False})(function)
+    return _for_any_value(numba.njit(**{**PART, "forceinline": False})(function))
+
+
+def _for_any_value(compiled: Any) -> Any:
+    """Have a function compiled for the types of its arguments: numba would compile it for each constant."""
+    typed = compiled.get_call_template
+
+    def of_types(arguments: Any, named: Any) -> Any:
+        return typed(
+            [types.unliteral(kind) for kind in arguments],
+            {name: types.unliteral(kind) for name, kind in named.items()},
+        )
+
+    compiled.get_call_template = of_types
     return compiled
 
 
