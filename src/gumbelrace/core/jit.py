@@ -44,20 +44,31 @@ def kernel(function: Function) -> Function:
 
 def part(function: Function) -> Function:
     """Compile into the kernels that call it: for what only compiled code calls, and makes no arrays."""
-    compiled: Function = numba.njit(**PART)(function)
-    return compiled
+    return _for_any_value(function, PART)
 
 
 def as_written(function: Function) -> Function:
     """Compile a part whose arithmetic is never reordered, also where its caller's is."""
-    compiled: Function = numba.njit(**AS_WRITTEN)(function)
-    return compiled
+    return _for_any_value(function, AS_WRITTEN)
 
 
 def routine(function: Function) -> Function:
     """Compile a part once, and call it: for what is long, and does not run for every reward."""
-    compiled: Function = numba.njit(**{**PART, "forceinline": False})(function)
-    return compiled
+    return _for_any_value(function, {**PART, "forceinline": False})
+
+
+def _for_any_value(function: Function, options: dict[str, Any]) -> Function:
+    """Compile for the types of arguments alone: numba would do so again for every constant among them."""
+    compiled: Any = numba.njit(**options)(function)
+    typed = compiled.get_call_template
+
+    def of_types(arguments: Any, named: Any) -> Any:
+        any_value = {name: types.unliteral(kind) for name, kind in named.items()}
+        return typed([types.unliteral(kind) for kind in arguments], any_value)
+
+    compiled.get_call_template = of_types
+    result: Function = compiled
+    return result
 
 
 @functools.lru_cache(maxsize=256)

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import kernel, part
+from gumbelrace.core.jit import call, kernel, part
 from gumbelrace.core.random import bits_of
-from gumbelrace.core.rows import name_rows
+from gumbelrace.core.rows import name_rows, rewind_first
 from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise
-from gumbelrace.methods.independent import IndependentWorkspace, new_independent, read_arms, rewind_rows
+from gumbelrace.methods.independent import ENTER, READ_ALL, READING, OwnRows, new_own_rows
 from gumbelrace.methods.reading import FEW_ADDITIONS, PIECE, ROUNDING, new_block, new_rows, reduced, total
-from gumbelrace.methods.rules import enter, implements
+from gumbelrace.methods.rules import implements
 from gumbelrace.methods.state import (
     ALIVE,
     ARMS,
@@ -210,13 +210,13 @@ def _raced_totals(population: Population, log_prior: Floats | None) -> tuple[Flo
     if not isinstance(population, SharedPopulation):
         with population.streams() as streams, population.source() as source:
             rng = np.random.default_rng(0)  # the order of the rows does not matter to their sum
-            bits = bits_of(rng)
-            workspace = new_independent(Scan(), source, streams, (bits, bits), population.sizes)
-            workspace.state.offset[:] = offset
-            _totals_independent(workspace)
-            sums, squares = workspace.state.sums, workspace.readings.squares
+            own = new_own_rows(source, streams, bits_of(rng), population.sizes, patient=False)
+            reading = READING.stored(own, source.direct.flags.c_contiguous)
+            own.state.offset[:] = offset
+            _totals_independent(own, reading.entry, reading.address)
+            sums, squares = own.state.sums, own.readings.squares
         # Σ|x| ≤ N|mean| + √(N Σ(x - mean)²): arms of different sizes have no part in common to be left out.
-        return _only_alive(workspace.state), np.abs(sums) + np.sqrt(population.sizes * squares), 0.0
+        return _only_alive(own.state), np.abs(sums) + np.sqrt(population.sizes * squares), 0.0
     with population.source() as source:
         state, differences = new_state(source.arms), new_differences(source)
         state.offset[:] = offset
@@ -236,11 +236,11 @@ def _totals_shared(state: RaceState, differences: Differences, source: Source, s
 
 
 @kernel
-def _totals_independent(workspace: IndependentWorkspace) -> None:
-    reset(workspace.state, workspace.source)
-    enter(workspace)
-    read_arms(workspace, True)
-    rewind_rows(workspace.order, workspace.state.tally[ARMS])
+def _totals_independent(own: OwnRows, reading: int, address: int) -> None:
+    reset(own.state, own.source)
+    call(reading, (address, ENTER))
+    call(reading, (address, READ_ALL))
+    rewind_first(own.order, own.state.tally[ARMS])
 
 
 def _only_alive(state: RaceState) -> Floats:

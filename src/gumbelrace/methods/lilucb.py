@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import part
+from gumbelrace.core.rows import rewind_first, take_from
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise, checked_delta
-from gumbelrace.methods.independent import IndependentWorkspace, rewind_rows, take_rows
+from gumbelrace.methods.independent import IndependentWorkspace
 from gumbelrace.methods.rules import implements
 from gumbelrace.methods.state import (
     ARMS,
@@ -161,7 +162,7 @@ def _run(rule: Pulling, workspace: IndependentWorkspace) -> None:
     known = exhausted or is_constant(pulls)
     state.tally[EXHAUSTED] = exhausted
     state.tally[TIED] = known and has_equal(pulls, sizes, arms, is_constant(pulls))
-    rewind_rows(workspace.order, state.tally[ARMS])
+    rewind_first(workspace.order, state.tally[ARMS])
 
 
 @part
@@ -241,7 +242,7 @@ def draw_ahead(workspace: IndependentWorkspace, arm: int) -> None:
     """Draw the next rows of an arm."""
     pulls = workspace.work
     count = min(AHEAD, workspace.sizes[arm] - pulls.taken[arm])
-    take_rows(workspace.order, workspace.bits, arm, pulls.rows, count)
+    take_from(workspace.order, workspace.bits, arm, pulls.rows, count)
     for i in range(count):
         pulls.ahead[arm, i] = pulls.rows[i]
 

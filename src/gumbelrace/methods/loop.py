@@ -68,8 +68,7 @@ def prepared(workspace: SharedWorkspace | IndependentWorkspace) -> Prepared:
     """Plan to give answers by the rule of a workspace; compile them, unless that was done before."""
     kinds = type(workspace), type(workspace.rule), type(workspace.order)
     kept = ENTRIES.stored(workspace, (*kinds, workspace.source.direct.flags.c_contiguous))
-    if isinstance(workspace, SharedWorkspace):
-        workspace.address[0] = kept.address
+    workspace.address[0] = kept.address
     sizes, state, source = workspace.sizes, workspace.state, workspace.source
     return Prepared(Plan(kept.entry, kept.address, sizes, state, source), kept)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import part
+from gumbelrace.core.jit import part, routine
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise, checked_delta
@@ -205,7 +205,7 @@ def update(moments: Moments, state: RaceState, sample: Sample, partner: int, arm
     moments.squares[arm] = result
 
 
-@part
+@routine
 def earlier_squares(
     moments: Moments,
     state: RaceState,

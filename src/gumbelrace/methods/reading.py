@@ -14,7 +14,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import OPTIONS, as_written, part
+from gumbelrace.core.jit import OPTIONS, as_written, part, routine
 from gumbelrace.core.packed import ENTRY, Entries, fetch, read_stored
 from gumbelrace.core.random import Bits
 from gumbelrace.core.rows import Stream, forget_marks, mark_rows, next_run, take, unseen_rows
@@ -303,7 +303,7 @@ def scan_table(source: Source, size: int, state: RaceState) -> None:
         state.tally[EVALUATIONS] += size - state.rows[arm]
 
 
-@part
+@routine
 def scan_rows(shared: SharedRows, taken: int) -> None:
     """Read and add up all but the first `taken` rows of the random order, a chunk after the other."""
     source, stream, state, size = shared.source, shared.order, shared.state, shared.sizes[0]

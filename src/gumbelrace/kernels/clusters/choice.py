@@ -17,9 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import kernel, part, routine
+from gumbelrace.core.jit import call, kernel, part
 from gumbelrace.core.random import Bits, below, gumbel
-from gumbelrace.core.rows import Streams, rewind_first, take_from
 from gumbelrace.kernels.base import ALL, CHANGED, LOOKED, READ, VISITED, WRONG
 from gumbelrace.kernels.clusters.partition import CLUSTERS, UNPLACED, set_aside, settle
 from gumbelrace.kernels.clusters.values import (
@@ -27,26 +26,33 @@ from gumbelrace.kernels.clusters.values import (
     STAYS,
     Workspace,
     add_columns,
-    best_of_sizes,
     is_among,
     is_summed,
     sum_between,
-    update_sums,
     value_of,
 )
-from gumbelrace.methods.independent import best_of_group, rewind_rows, take_rows
-from gumbelrace.methods.loop import Plan, answer
-from gumbelrace.methods.rules import implements
-from gumbelrace.methods.state import ARMS, EVALUATIONS, FAVOURITE, LOOKS, NOBODY
-from gumbelrace.population.base import CODE, FINE, Source
+from gumbelrace.methods.state import ARMS, EVALUATIONS, FAVOURITE, LEADER, LOOKS, NOBODY
+from gumbelrace.population.base import CODE, FINE, Floats
 from gumbelrace.population.pairs import COUNT, FIRST, MENTION
 
 
-class Races(NamedTuple):
-    """How a mention chooses, and how it is decided whether two clusters merge."""
+class Contest(NamedTuple):
+    """A race that can be run again and again: what to call, and where its arms lie."""
 
-    choice: Plan
-    merger: Plan
+    address: int
+    words: int
+    tally: NDArray[np.int64]
+    offset: Floats
+
+
+class Calls(NamedTuple):
+    """What a sweep calls by its address: how a mention chooses, and whether two clusters merge."""
+
+    words: int  # where the workspace lies
+    best: int  # finds the best of all clusters, read in full
+    update: int  # brings kept sums up to date; 0: none are kept
+    choice: Contest
+    merger: Contest
 
 
 class Task(NamedTuple):
@@ -57,29 +63,22 @@ class Task(NamedTuple):
     audited: bool  # make every decision exactly as well
 
 
-class Members(NamedTuple):
-    """The order in which members of large clusters are read, and what is needed to read small ones."""
-
-    order: Streams
-    work: Workspace
-
-
 @kernel
-def sweep(races: Races, work: Workspace, bits: Bits, task: Task, mentions: NDArray[np.int64]) -> None:
+def sweep(calls: Calls, work: Workspace, bits: Bits, task: Task, mentions: NDArray[np.int64]) -> None:
     """Let mentions choose their clusters, as long as there is room for sums."""
-    partition, fault = work.partition, work.source.fault
+    fault = work.source.fault
     for i in mentions:
-        if len(work.sums.table) > 0 and work.sums.unused[0] == 0:
+        if calls.update != 0 and work.sums.unused[0] == 0:
             return
         enter(work, i, True)
         draw_noise(work, bits, task.temperature)
-        chosen = choose(races, work, task.limit)
+        chosen = choose(calls, work, task.limit)
         if fault[CODE] != FINE:
             return
         if task.audited:
-            best = best_of_sizes(work, 0, len(partition.labels))
+            best = best_of_all(calls)
             work.tally[WRONG] += value_of(work, chosen) < value_of(work, best)
-        move(work, i, chosen)
+        move(calls, work, i, chosen)
         if fault[CODE] != FINE:
             return
 
@@ -103,7 +102,7 @@ def draw_noise(work: Workspace, bits: Bits, temperature: float) -> None:
 
 
 @part
-def move(work: Workspace, i: int, chosen: int) -> None:
+def move(calls: Calls, work: Workspace, i: int, chosen: int) -> None:
     """Put a mention into the cluster chosen, and count it."""
     partition, before, home = work.partition, work.partition.labels[i], work.turn[HOME]
     placed = partition.starts[partition.counts[CLUSTERS]]
@@ -112,20 +111,27 @@ def move(work: Workspace, i: int, chosen: int) -> None:
     settle(partition, i, home, chosen)
     if partition.labels[i] != before:
         work.tally[CHANGED] += 1
-        update_sums(work, i, before)
+        if calls.update != 0:
+            call(calls.update, (calls.words, i, before))
 
 
 @part
-def choose(races: Races, work: Workspace, limit: int) -> int:
+def choose(calls: Calls, work: Workspace, limit: int) -> int:
     """Find the best segment for the mention whose turn it is; after the last is the empty cluster."""
     if limit >= len(work.partition.labels):
-        return best_of_sizes(work, 0, limit)
+        return best_of_all(calls)
     favourite = 0 if work.turn[STAYS] == 1 else NOBODY
-    winner = race(races.choice, work, line_up(work, limit), favourite)
+    winner = race(calls.choice, work, line_up(work, limit), favourite)
     return work.arms.segments[winner]
 
 
-@routine
+@part
+def best_of_all(calls: Calls) -> int:
+    """Read all clusters; give the best segment for the mention whose turn it is."""
+    return call(calls.best, (calls.words, NOBODY, 0))
+
+
+@part
 def line_up(work: Workspace, limit: int) -> int:
     """Make arms: home, large clusters, groups of small ones, the empty one; return how many there are."""
     partition, arms, count = work.partition, work.arms, 0
@@ -156,40 +162,20 @@ def add_arm(work: Workspace, arm: int, s: int) -> int:
 
 
 @part
-def race(plan: Plan, work: Workspace, arms: int, favourite: int) -> int:
+def race(contest: Contest, work: Workspace, arms: int, favourite: int) -> int:
     """Race the first `arms` arms of the workspace; return the best."""
-    tally = plan.state.tally
+    tally = contest.tally
     tally[ARMS], tally[FAVOURITE] = arms, favourite
     for arm in range(arms):
-        plan.state.offset[arm] = work.arms.offsets[arm]
-    winner = answer(plan)
+        contest.offset[arm] = work.arms.offsets[arm]
+    call(contest.address, (contest.words,))
     work.tally[LOOKED] += tally[LOOKS]
     work.tally[READ] += tally[EVALUATIONS] * max(work.site[COUNT], 1)  # a row of lines has many values
-    return winner
-
-
-@implements(take_rows, Members)
-def _take(members: Members, bits: Bits, arm: int, rows: NDArray[np.int64], count: int) -> None:
-    take_from(members.order, bits, arm, rows, count)
-
-
-@implements(rewind_rows, Members)
-def _rewind(members: Members, arms: int) -> None:
-    rewind_first(members.order, arms)
-
-
-@implements(best_of_group, Members)
-def _best_of_group(members: Members, source: Source, arm: int) -> float:
-    work, ruled_out = members.work, source.ruled_out[0]
-    size = -work.arms.sizes[arm]
-    best = best_of_sizes(work, size, size)
-    source.ruled_out[0] = ruled_out  # what was read has nothing to do with the first arm
-    work.arms.segments[arm] = best
-    return value_of(work, best)
+    return tally[LEADER]
 
 
 @kernel
-def merge_some(races: Races, work: Workspace, bits: Bits, task: Task, clusters: NDArray[np.int32]) -> None:
+def merge_some(calls: Calls, work: Workspace, bits: Bits, task: Task, clusters: NDArray[np.int32]) -> None:
     """Propose to merge each of the clusters given with another one."""
     partition, fault = work.partition, work.source.fault
     for label in clusters:
@@ -197,12 +183,12 @@ def merge_some(races: Races, work: Workspace, bits: Bits, task: Task, clusters: 
         in_use = s < partition.counts[CLUSTERS] and partition.ids[s] == label
         if not in_use or partition.sizes[s] < 2:
             continue
-        other = best_other(races, work, bits, task.limit, s)
+        other = best_other(calls, work, bits, task.limit, s)
         if fault[CODE] != FINE:
             return
         if other < partition.counts[CLUSTERS] and partition.sizes[other] > 1:
             larger, smaller = (s, other) if partition.sizes[s] >= partition.sizes[other] else (other, s)
-            merges = belong_together(races, work, bits, task, larger, smaller)
+            merges = belong_together(calls, work, bits, task, larger, smaller)
             if fault[CODE] != FINE:
                 return
             if merges:
@@ -210,20 +196,20 @@ def merge_some(races: Races, work: Workspace, bits: Bits, task: Task, clusters: 
 
 
 @part
-def best_other(races: Races, work: Workspace, bits: Bits, limit: int, s: int) -> int:
+def best_other(calls: Calls, work: Workspace, bits: Bits, limit: int, s: int) -> int:
     """Find the cluster that a random member of segment `s` would choose if it had to leave."""
     partition = work.partition
     i = partition.members[partition.starts[s] + below(bits, partition.sizes[s])]
     enter(work, i, False)
     draw_noise(work, bits, 0.0)
-    other = choose(races, work, limit)
+    other = choose(calls, work, limit)
     settle(partition, i, s, s)
     return other
 
 
 @part
 def belong_together(
-    races: Races, work: Workspace, bits: Bits, task: Task, larger: int, smaller: int
+    calls: Calls, work: Workspace, bits: Bits, task: Task, larger: int, smaller: int
 ) -> bool:
     """Decide whether the values of two segments with each other are in favour of merging them."""
     partition, arms, site, lines = work.partition, work.arms, work.site, work.lines
@@ -238,8 +224,8 @@ def belong_together(
         noise,
     )
     arms.starts[1], arms.sizes[1], arms.offsets[1] = 0, 0, 0.0
-    winner = race(races.merger, work, 2, 0)
-    if lines.fault[CODE] == FINE:  # else it says which values went wrong
+    winner = race(calls.merger, work, 2, 0)
+    if work.source.fault[CODE] == FINE:  # else it says which values went wrong
         site[COUNT] = 0
     return winner == 0
 

@@ -5,15 +5,18 @@ moves. The values are kept as well (see `population.pairs`), so that no pair is 
 cluster of one needs no sums. Memory: 2n² bytes, and 8n for each cluster of two and more.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numba
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import kernel, part, routine
-from gumbelrace.core.rows import Streams
+from gumbelrace.core.jit import OPTIONS, kernel, part, routine
+from gumbelrace.core.packed import Entries, read_stored
 from gumbelrace.kernels.base import READ
 from gumbelrace.kernels.clusters.partition import CLUSTERS, UNPLACED, Partition
+from gumbelrace.methods.state import NOBODY
 from gumbelrace.population.base import CODE, FINE, Floats, Source, read
 from gumbelrace.population.pairs import MENTION
 
@@ -23,6 +26,11 @@ FEWEST_COLUMNS = 64
 NONE = -1
 # Entries of Workspace.turn: the segment of the mention that chooses, and whether it may stay there
 HOME, STAYS = 0, 1
+
+# best(address of a `Workspace`, arm, values of the arms) -> the best segment
+BEST = types.int64(types.CPointer(types.int64), types.int64, types.CPointer(types.float64))
+# update(address of a `Workspace`, mention, cluster that it has left) -> 0
+UPDATE = types.int64(types.CPointer(types.int64), types.int64, types.int64)
 
 
 class Arms(NamedTuple):
@@ -53,16 +61,22 @@ class Sums(NamedTuple):
     unused: NDArray[np.int64]  # how many these are
 
 
+class Lines(NamedTuple):
+    """Range of the sums of values with a cluster, which may merge with another; of each arm."""
+
+    low: Floats
+    high: Floats
+
+
 class Workspace(NamedTuple):
     """What one thread works on (compiled code changes the arrays)."""
 
     partition: Partition
     source: Source  # of the values of the mention that chooses
-    lines: Source  # of the sums of values with a cluster, which may merge with another
+    lines: Lines
     noise: Floats  # of each segment; after the last, of the empty cluster
     totals: Floats  # what was read, of each segment, or of each mention; the last entry is spare
     arms: Arms
-    order: Streams  # of the members of each arm
     batch: Batch
     sums: Sums
     turn: NDArray[np.int64]
@@ -103,11 +117,31 @@ def kept_sum(work: Workspace, i: int, s: int) -> float:
     return work.sums.table[i, work.sums.column[work.partition.ids[s]]]
 
 
+def _best_entry(name: str, cache: bool) -> Any:
+    """Compile the choice among all clusters (NOBODY), or among those of an arm that is a group."""
+
+    @numba.cfunc(BEST, cache=cache, **OPTIONS)
+    def best(words, arm, values):  # type: ignore[no-untyped-def]
+        work = read_stored(words, name)
+        if arm == NOBODY:
+            return best_of_sizes(work, 0, len(work.partition.labels))
+        size = -work.arms.sizes[arm]
+        segment = best_of_sizes(work, size, size)
+        work.arms.segments[arm], values[arm] = segment, value_of(work, segment)
+        return segment
+
+    return best
+
+
+BEST_OF = Entries(_best_entry)
+
+
 @routine
 def best_of_sizes(work: Workspace, least: int, most: int) -> int:
     """Read the clusters of `least` to `most` members; give the best of them and of the empty one."""
-    best = work.partition.counts[CLUSTERS]
+    best, ruled_out = work.partition.counts[CLUSTERS], work.source.ruled_out[0]
     read_clusters(work, least, most)
+    work.source.ruled_out[0] = ruled_out  # what was read has nothing to do with the first arm of a race
     work.totals[best] = 0.0
     for s in range(work.partition.counts[CLUSTERS]):
         if is_among(work, s, least, most) and value_of(work, s) > value_of(work, best):
@@ -212,11 +246,25 @@ def add_to_sums(work: Workspace, mentions: NDArray[np.int64]) -> None:
             add_line(work, labels[i])
 
 
+def _sums_entry(name: str, cache: bool) -> Any:
+    """Compile the update of sums, which only those need who keep them."""
+
+    @numba.cfunc(UPDATE, cache=cache, **OPTIONS)
+    def update(words, i, before):  # type: ignore[no-untyped-def]
+        update_sums(read_stored(words, name), i, before)
+        return 0
+
+    return update
+
+
+UPDATES = Entries(_sums_entry)
+
+
 @part
 def update_sums(work: Workspace, i: int, before: int) -> None:
     """Bring the sums up to date after a mention has moved from the cluster `before`."""
     partition, sums = work.partition, work.sums
-    if len(sums.table) == 0 or not read_line(work, i):
+    if not read_line(work, i):
         return
     if before != UNPLACED and sums.column[before] != NONE:
         if partition.sizes[partition.segment[before]] == 1:

@@ -10,11 +10,14 @@ from gumbelrace.core.random import bits_of
 from gumbelrace.core.rows import LARGEST, ROUNDS, Streams
 from gumbelrace.errors import InvalidArgument, UnknownRange
 from gumbelrace.kernels.base import VISITED, new_tally
-from gumbelrace.kernels.clusters.choice import Members, Races, Task, merge_some, sweep
+from gumbelrace.kernels.clusters.choice import Calls, Contest, Task, merge_some, sweep
 from gumbelrace.kernels.clusters.partition import CLUSTERS, Partition, arrange, new_partition
 from gumbelrace.kernels.clusters.values import (
+    BEST_OF,
+    UPDATES,
     Arms,
     Batch,
+    Lines,
     Workspace,
     add_to_sums,
     enlarged,
@@ -27,8 +30,8 @@ from gumbelrace.methods.betting import Betting
 from gumbelrace.methods.betting_independent import FIRST_LOOK, IndependentWagers
 from gumbelrace.methods.default import Default, single_method
 from gumbelrace.methods.exact import Exact, Scan
-from gumbelrace.methods.independent import IndependentWorkspace, new_independent
-from gumbelrace.methods.loop import Plan, Prepared, prepared
+from gumbelrace.methods.independent import Groups, IndependentWorkspace, new_independent
+from gumbelrace.methods.loop import prepared
 from gumbelrace.methods.race import Race
 from gumbelrace.methods.race_independent import looks_of_any_size
 from gumbelrace.population.base import CODE, FINE, ROW, Source
@@ -97,6 +100,7 @@ class Worker:
         self.readers = pairs.readers(partition.members, keep != Keep.NOTHING)
         self.limit = _first_look(method, pairs.size)
         self.work = _new_workspace(partition, self.readers, pairs.limits, self.limit)
+        self.order = _order(partition, self.work.arms)
         self.rule = _rule(method, pairs.size, self.work.arms.sizes)
         self._pairs, self._keep, self._summed = pairs, keep, np.empty(0, np.int32)
 
@@ -116,33 +120,39 @@ class Worker:
 
     def visit(self, rng: np.random.Generator, task: Task, mentions: NDArray[np.int64]) -> None:
         """Let mentions choose their clusters."""
-        races, _kept_alive = self._races(rng)
+        calls, _kept_alive = self._calls(rng)
         for some in self._parts(len(mentions)):
             stop = min(some.stop, len(mentions))
             while (done := int(self.work.tally[VISITED])) < stop:
                 if self._keep == Keep.SUMS and self.work.sums.unused[0] == 0:
                     self.work = self.work._replace(sums=enlarged(self.work.sums))
-                sweep(races, self.work, bits_of(rng), task, mentions[done:stop])
+                    calls, _kept_alive = self._calls(rng)
+                sweep(calls, self.work, bits_of(rng), task, mentions[done:stop])
                 self._check()
 
     def merge(self, rng: np.random.Generator, task: Task) -> None:
         """Try to merge clusters."""
         partition = self.work.partition
         clusters = partition.ids[: partition.counts[CLUSTERS]].copy()
-        races, _kept_alive = self._races(rng)
+        calls, _kept_alive = self._calls(rng)
         for some in timed_slices(len(clusters)):
-            merge_some(races, self.work, bits_of(rng), task, clusters[some])
+            merge_some(calls, self.work, bits_of(rng), task, clusters[some])
             self._check()
 
-    def _races(self, rng: np.random.Generator) -> tuple[Races, Any]:
-        """Plan the races of a choice and of a merger; also give what must stay alive meanwhile."""
-        work, bits = self.work, bits_of(rng)
-        members = Members(work.order, work)
-        planned = [
-            _planned(new_independent(self.rule, source, members, (bits, bits), work.arms.sizes))
-            for source in (work.source, work.lines)
+    def _calls(self, rng: np.random.Generator) -> tuple[Calls, Any]:
+        """Prepare what a sweep calls; also give what must stay alive meanwhile."""
+        work, sums, bits = self.work, self._keep == Keep.SUMS, bits_of(rng)
+        best = BEST_OF.stored(work, Keep)
+        groups, update = Groups(best.entry, best.address), UPDATES.entry(work, Keep) if sums else 0
+        source, sizes = work.source, work.arms.sizes
+        lines = source._replace(reader=self.readers.lines.address, low=work.lines.low, high=work.lines.high)
+        races = [
+            _contest(
+                new_independent(self.rule, of, self.order, (bits, bits), sizes)._replace(groups=groups)
+            )
+            for of in (source, lines)
         ]
-        return Races(*(plan for plan, _ in planned)), planned
+        return Calls(best.address, best.entry, update, *(race for race, _ in races)), (best, races)
 
     def log_weight(self) -> float:
         """Sum the values of all pairs of mentions that are in one cluster."""
@@ -181,10 +191,13 @@ class Worker:
         return int(members[np.argmax(~((low <= values) & (values <= high)))])
 
 
-def _planned(workspace: IndependentWorkspace) -> Prepared:
+def _contest(workspace: IndependentWorkspace) -> tuple[Contest, Any]:
+    """Prepare a race; also give what must stay alive meanwhile."""
+    state = workspace.state
     if isinstance(workspace.rule, Scan):  # all clusters are small to it: it never races
-        return Prepared(Plan(0, 0, workspace.sizes, workspace.state, workspace.source), workspace)
-    return prepared(workspace)
+        return Contest(0, 0, state.tally, state.offset), workspace
+    plan, kept_alive = prepared(workspace)
+    return Contest(plan.address, plan.words, state.tally, state.offset), kept_alive
 
 
 def _first_look(method: Method, size: int) -> int:
@@ -213,15 +226,13 @@ def _new_workspace(
     arms = Arms(segments, starts, sizes, np.zeros(count), np.zeros(limit + 1))
     rows, owner = np.zeros((2, CHUNK), np.int64)
     source = _source(readers, limits, count)
-    lines = source._replace(reader=readers.lines.address, low=source.low.copy(), high=source.high.copy())
     return Workspace(
         partition,
         source,
-        lines,
+        Lines(source.low.copy(), source.high.copy()),
         noise=np.zeros(n + 1),
         totals=np.zeros(n + 2),
         arms=arms,
-        order=_order(partition, arms),
         batch=Batch(rows, owner, np.zeros((1, CHUNK)), np.zeros(1, np.int64)),
         sums=no_sums(n),
         turn=np.zeros(2, np.int64),
