@@ -123,8 +123,7 @@ def add_corrections(rule: Absorbing, state: RaceState, bits: Bits) -> float:
 @part
 def by_weights(workspace: SharedWorkspace) -> bool:
     """Whether rows are drawn with replacement, by their weights."""
-    order = workspace.order
-    return len(order.weights.keep) > 0 and len(order.tail) == 0 and len(workspace.source.direct) == 0
+    return len(workspace.order.weights.keep) > 0 and len(workspace.source.direct) == 0
 
 
 @part
