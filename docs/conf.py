@@ -1,7 +1,7 @@
 from importlib.metadata import version as installed_version
 
 project = "gumbelrace"
-author = "The gumbelrace contributors"
+author = project_copyright = "The gumbelrace contributors"
 release = version = installed_version("gumbelrace")
 
 extensions = [
@@ -23,6 +23,8 @@ napoleon_use_ivar = True
 napoleon_use_rtype = False
 
 html_theme = "alabaster"
+html_static_path = ["_static"]
+html_css_files = ["narrow.css"]
 html_theme_options = {
     "description": "Discrete sampling that reads a fraction of the factors",
     "page_width": "1080px",
