@@ -11,10 +11,10 @@ from tests.control_variates.cases import RELATIVE, SIZE, raced
 
 import gumbelrace as gr
 from gumbelrace.control_variates.expansion import LEAST_BOUND
-from gumbelrace.control_variates.pilot import FLOOR
 from gumbelrace.core.rows import Rows
 from gumbelrace.kernels.workspace import Target
 from gumbelrace.models import logistic
+from gumbelrace.population.control import FLOOR
 
 
 @numba.njit

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numba
@@ -62,6 +62,13 @@ class ArchLikelihood:
         if isinstance(self.control, Expansion):
             return self.control.population(points)
         return self._points(points)
+
+    @functools.cached_property
+    def without_head(self) -> "ArchLikelihood":
+        """The same for methods that draw rows by their weights. See `Likelihood.without_head`."""
+        if not isinstance(self.control, Expansion):
+            return self
+        return replace(self, control=self.control.without_head)
 
     @property
     def has_slots(self) -> bool:
