@@ -13,6 +13,7 @@ from gumbelrace.models import logistic
 # Of the largest sum; 1e-9 is asked for.
 RELATIVE = 1e-11
 FREEDOM = 4.0
+SIZE, RARE = 20_000, 20  # rows, and how many of them have a column that the others do not
 # Largest absolute first to third derivatives in z of the log of Student's t, its scale 1 (on a fine grid in
 # the tests).
 SLOPE, CURVATURE, THIRD = 1.25, 1.25, 0.911
@@ -129,3 +130,10 @@ def variance_ratio(control, rewards):
     ratio_of_arms = rewards.var(axis=0) / np.maximum(residuals.var(axis=0), 1e-300)
     raw, left = rewards[:, 1:] - rewards[:, :1], residuals[:, 1:] - residuals[:, :1]
     return ratio_of_arms.min(), (raw.var(axis=0) / left.var(axis=0)).min()
+
+
+def raced(rare, order=2, **options):
+    """Give the likelihood of a regression that few rows decide (the fixture `rare`), with its expansion."""
+    x, y, mode, _ = rare
+    taylor = gr.parameter_taylor(logistic.terms, (x, y), SIZE, mode, order, **options)
+    return gr.likelihood(logistic.log_factor, (x, y), SIZE).minus(taylor)

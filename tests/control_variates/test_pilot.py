@@ -6,7 +6,8 @@ import numba
 import numpy as np
 import pytest
 from tests.common import seeded
-from tests.control_variates.cases import assert_same_sums
+from tests.control_variates import cases
+from tests.control_variates.cases import SIZE, assert_same_sums, raced
 from tests.control_variates.test_data import derivatives, log_factor, rewards_of
 
 import gumbelrace as gr
@@ -14,23 +15,7 @@ from gumbelrace.control_variates.pilot import _rows_at, laplace_factor
 from gumbelrace.errors import BlindPilot, InvalidArgument, UnevenResiduals
 from gumbelrace.models import logistic
 
-SIZE, RARE, STEPS = 20_000, 20, 40_000
-
-
-@pytest.fixture(scope="module")
-def rare():
-    """Give a regression on an intercept and a column that 20 rows have, its mode and its Hessian."""
-    rng = np.random.default_rng(2)
-    x = np.column_stack([np.ones(SIZE), np.zeros(SIZE)])
-    x[rng.choice(SIZE, RARE, replace=False), 1] = 1.0
-    y = (rng.random(SIZE) < 1.0 / (1.0 + np.exp(-x @ [-1.0, 2.5]))).astype(float)
-    return x, y, *logistic.mode(x, y)
-
-
-def raced(rare, order=2, **options):
-    x, y, mode, _ = rare
-    taylor = gr.parameter_taylor(logistic.terms, (x, y), SIZE, mode, order, **options)
-    return gr.likelihood(logistic.log_factor, (x, y), SIZE).minus(taylor)
+STEPS = 40_000
 
 
 def exact_mean(rare):
@@ -96,7 +81,7 @@ def test_too_many_heavy_rows_are_said(rare):
     """At one of the rare rows only, most of what matters is missed; the warning names the caller."""
     with pytest.warns(UnevenResiduals, match="Betting") as caught:
         raced(rare, outliers=1.0 / SIZE)
-    assert caught[0].filename == __file__
+    assert caught[0].filename == cases.__file__
 
 
 def test_an_expansion_of_something_else_is_refused(rare):

@@ -7,15 +7,14 @@ from typing import ClassVar
 import numba
 import numpy as np
 from tests.common import seeded, totals
-from tests.control_variates.cases import RELATIVE
-from tests.control_variates.test_pilot import SIZE, raced, rare  # noqa: F401
+from tests.control_variates.cases import RELATIVE, SIZE, raced
 
 import gumbelrace as gr
 from gumbelrace.control_variates.expansion import LEAST_BOUND
-from gumbelrace.control_variates.pilot import FLOOR
 from gumbelrace.core.rows import Rows
 from gumbelrace.kernels.workspace import Target
 from gumbelrace.models import logistic
+from gumbelrace.population.control import FLOOR
 
 
 @numba.njit
@@ -46,7 +45,7 @@ def test_where_nothing_is_left_all_weights_are_the_same():
     assert lines(np.ones(100), bend=0.0).control.rows.weights is None
 
 
-def test_rows_that_few_have_weigh_most(rare):  # noqa: F811
+def test_rows_that_few_have_weigh_most(rare):
     """Where 20 of 20,000 rows have a column, they have at least ten times the weight of any other."""
     whole = raced(rare).without_head.control.rows
     few = rare[0][:, 1] == 1.0
@@ -64,7 +63,7 @@ def test_a_pilot_s_weights_come_before_the_user_s():
     assert one.rows is other.rows  # not made anew for every population
 
 
-def test_bounds_are_relative_to_the_largest_of_the_tail(rare):  # noqa: F811
+def test_bounds_are_relative_to_the_largest_of_the_tail(rare):
     x, _, mode, _ = rare
     limits = logistic.remainder(x, np.eye(2)) * np.linspace(1.0, 1.5, SIZE)
     likelihood = raced(rare, remainder=limits)
@@ -89,7 +88,7 @@ def apart(sums):
     return sums - sums[0]
 
 
-def test_sums_without_a_head_are_exact(rare):  # noqa: F811
+def test_sums_without_a_head_are_exact(rare):
     x, y, mode, _ = rare
     likelihood, points = raced(rare), mode + seeded().normal(0.0, 0.3, (3, 2))
     s = x @ points.T
@@ -103,13 +102,13 @@ def test_sums_without_a_head_are_exact(rare):  # noqa: F811
     assert np.abs(apart(totals(wrong(points))) - expected).max() > 1e-3
 
 
-def test_a_head_that_was_chosen_stays(rare):  # noqa: F811
+def test_a_head_that_was_chosen_stays(rare):
     likelihood = raced(rare, outliers=0.01)
     assert likelihood.without_head is likelihood
     assert likelihood.control.rows.weights is not None
 
 
-def test_rows_that_can_be_impossible_stay_in_the_head(rare):  # noqa: F811
+def test_rows_that_can_be_impossible_stay_in_the_head(rare):
     x, y, mode, _ = rare
     plain = gr.likelihood(logistic.log_factor, (x, y), SIZE, impossible=[1, 17])
     likelihood = plain.minus(gr.parameter_taylor(logistic.terms, (x, y), SIZE, mode))
@@ -124,7 +123,7 @@ def test_rows_that_can_be_impossible_stay_in_the_head(rare):  # noqa: F811
     )
 
 
-def test_a_likelihood_can_be_sent_to_another_process(rare):  # noqa: F811
+def test_a_likelihood_can_be_sent_to_another_process(rare):
     likelihood = raced(rare)
     rows = pickle.loads(pickle.dumps(likelihood.control.rows))
     np.testing.assert_array_equal(rows.head, likelihood.control.rows.head)
@@ -143,7 +142,7 @@ class Picking(gr.Exact):
     picks_rows: ClassVar[bool] = True
 
 
-def test_kernels_read_for_their_method(rare):  # noqa: F811
+def test_kernels_read_for_their_method(rare):
     """A method that needs no head makes the chain of one that has it, if both are exact."""
     likelihood = raced(rare)
     target = Target(likelihood, (None,), Picking())
@@ -159,3 +158,30 @@ def test_kernels_read_for_their_method(rare):  # noqa: F811
     ]
     np.testing.assert_array_equal(*(block.states.position for block in blocks))
     assert 0.1 < blocks[0].info.acceptance.mean() < 0.9
+
+
+@numba.njit
+def standard(theta):
+    return -0.5 * (theta[0] ** 2 + theta[1] ** 2)
+
+
+def chain_over_models(rare, moving, choosing):
+    """Give the draws of a chain over two models, which are the same but for their pseudopriors."""
+    likelihood, models = raced(rare), []
+    for wider in (1.0, 1.3):
+        law = gr.kernels.NormalPseudoprior(rare[2], wider * np.linalg.inv(-rare[3]))
+        step = gr.kernels.Autoregressive(law, 0.5)
+        move = gr.Metropolis(likelihood, step, log_prior=standard, method=moving)
+        models.append(gr.kernels.Candidate(move, law, standard))
+    kernel = gr.CarlinChib(models, likelihood, method=choosing)
+    assert kernel.is_compiled
+    return kernel.steps(seeded(1), kernel.start(rng=seeded()), 60).states
+
+
+def test_moves_and_choices_know_the_same_of_a_point(rare):
+    """Slots are exchanged between methods of which one needs no head: the chain is that of exact ones."""
+    expected = chain_over_models(rare, gr.Exact(), gr.Exact())
+    for moving, choosing in ((Picking(), gr.Exact()), (gr.Exact(), Picking())):
+        found = chain_over_models(rare, moving, choosing)
+        np.testing.assert_array_equal(found.model, expected.model)
+        np.testing.assert_allclose(found.parameters[0], expected.parameters[0])

@@ -270,6 +270,64 @@ def test_rows_of_the_head_are_not_drawn(head):
         rewind(stream)
 
 
+@numba.njit(**OPTIONS)
+def pick_many(bits, chances, size, out):
+    shuffle.pick_rows(bits, chances, size, out, len(out))
+
+
+@pytest.mark.parametrize("head", [[], [1, 4]])
+@pytest.mark.parametrize("weights", [None, [1.0, 2.0, 3.0, 4.0, 5.0, 30.0]])
+def test_rows_of_the_tail_are_picked_by_their_weights(head, weights):
+    """20,000 rows, chi-square, false alarms 1e-4; with the chances of all rows in reverse it fails."""
+    rows, drawn, rng = Rows(6, head=head, weights=weights), np.empty(20_000, np.int64), seeded(2)
+    with rows.stream() as stream:
+        pick_many(bits_of(rng), stream.weights, rows.tail_size, drawn)
+        chance = np.delete(stream.weights.chance, head) if weights else np.ones(rows.tail_size)
+    counts = np.bincount(drawn, minlength=6)
+    assert (counts[head] == 0).all()
+    # Chances are relative to those of an equal draw from the tail.
+    expected = chance / rows.tail_size * len(drawn)
+    np.testing.assert_allclose(expected.sum(), len(drawn))
+
+    def fits(expected):
+        return (
+            chdtrc(len(expected) - 1, ((counts[rows.tail] - expected) ** 2 / expected).sum()) > FALSE_ALARM
+        )
+
+    assert fits(expected)
+    assert weights is None or not fits(expected[::-1])
+
+
+def test_estimates_from_picked_rows_are_unbiased():
+    """Means of reward / chance, times its size, against the sum of the tail; z, false alarms 1e-4."""
+    rewards, rng = seeded(3).uniform(0.1, 3.0, 50), seeded(5)
+    rows, drawn = Rows(50, head=[3, 20], weights=rewards + 0.5), np.empty(40_000, np.int64)
+    with rows.stream() as stream:
+        pick_many(bits_of(rng), stream.weights, rows.tail_size, drawn)
+        estimates = rows.tail_size * rewards[drawn] / stream.weights.chance[drawn]
+    error = estimates.std() / np.sqrt(len(drawn))
+    assert abs(estimates.mean() - rewards[rows.tail].sum()) < 3.9 * error
+    assert abs(rows.tail_size * rewards[drawn].mean() - rewards[rows.tail].sum()) > 3.9 * error
+
+
+def test_rows_are_joined_once():
+    """Heads come together; weights are those of the first that has some."""
+    one, other = Rows(10, head=[1, 5]), Rows(10, head=[5, 7], weights=np.arange(1.0, 11.0))
+    both = one.joined(other)
+    assert both.head.tolist() == [1, 5, 7]
+    assert both.weights.tolist() == [1, 0, 3, 4, 5, 0, 7, 0, 9, 10]
+    assert one.joined(other) is both is both.joined(other)
+    assert one.joined(Rows(10)) is one
+    assert other.joined(Rows(10, weights=np.ones(10))) is other
+    np.testing.assert_array_equal(both.with_head([]).weights, np.arange(1.0, 11.0))
+
+
+def test_bounds_are_relative_to_the_largest_of_the_tail():
+    rows = Rows(4, head=[0], bounds=[8.0, 2.0, 4.0, 0.0])
+    assert rows.bounds.tolist() == [0.0, 0.5, 1.0, 0.0]
+    assert Rows(3, head=[2], bounds=[0.0, 0.0, 1.0]).bounds is None
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

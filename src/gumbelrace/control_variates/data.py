@@ -23,13 +23,12 @@ from gumbelrace.control_variates.pilot import (
     checked_share,
     farthest,
     heavy_rows,
-    row_weights,
 )
 from gumbelrace.core.jit import part
 from gumbelrace.core.rows import Rows
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.arrays import floats
-from gumbelrace.population.control import ControlVariate
+from gumbelrace.population.control import ControlVariate, row_weights
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -25,13 +25,12 @@ from gumbelrace.control_variates.pilot import (
     laplace_factor,
     misfit,
     pilot_points,
-    row_weights,
 )
 from gumbelrace.core.jit import kernel, part, users
 from gumbelrace.core.packed import pack, unpack
 from gumbelrace.core.rows import NO_ROWS, Rows
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
-from gumbelrace.population.control import ControlVariate, table_of
+from gumbelrace.population.control import ControlVariate, row_weights, table_of
 from gumbelrace.population.likelihood import KNOWN, MOST, SLOT, Likelihood, Slots, head_reader
 from gumbelrace.population.trial import Call, checked_dispatcher, try_out
 

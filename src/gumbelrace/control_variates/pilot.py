@@ -141,8 +141,6 @@ EVEN, UNEVEN = FIRST / np.log(1000.0), FIRST
 
 # Largest share of the rows that is read every time without being asked for.
 MOST = 0.1
-# Least weight of a row, as a share of their mean.
-FLOOR = 0.1
 
 
 def heavy_rows(squares: Floats, share: float | None = None) -> Indices:
@@ -169,29 +167,6 @@ def heavy_rows(squares: Floats, share: float | None = None) -> Indices:
         tame = _tame_without(np.sort(squares), min(int(MOST * size), size - 1))
         count = int(np.argmax(tame)) if tame.any() else len(tame) - 1
     return largest(squares, count)
-
-
-def row_weights(squares: Floats) -> Floats | None:
-    """Give weights by which rows are to be drawn with replacement; None if all are the same.
-
-    They are the s of each row, and a tenth of their mean. In proportion to s alone they would give the
-    least variance, if the points of the pilot were all points; but a row that the pilot found to fit would
-    hardly ever be drawn, and count for as much more where it does not. So every row has at least a tenth of
-    the mean.
-
-    Parameters
-    ----------
-    squares : ndarray of shape (N,)
-        s² of each row.
-
-    Examples
-    --------
-    >>> row_weights(np.array([0.0, 0.0, 9.0])).round(2)
-    array([0.1, 0.1, 3.1])
-    """
-    roots = np.sqrt(squares)
-    weights: Floats = roots + FLOOR * roots.mean()
-    return weights if weights.any() else None
 
 
 def check_residuals(squares: Floats, plain: float) -> None:

@@ -473,7 +473,7 @@ class Rows:
 
         Asked again for the same others, it gives the same rows: populations of every step share them.
         """
-        head = np.union1d(self.head, other.head)
+        head = np.union1d(self.head, other.head) if len(other.head) else self.head
         weights, bounds = (
             theirs if ours is None else ours
             for ours, theirs in zip(self._of_all, other._of_all, strict=True)

@@ -24,6 +24,8 @@ from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, 
 FORM = "function(n, arm, *data)"
 # Log probabilities that differ by less than this are the same; many steps of rounding apart, they are not.
 COARSEST, MANY_STEPS = 0.001, 1024
+# Least weight of a row, as a share of their mean.
+FLOOR = 0.1
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -131,6 +133,30 @@ def checked_impossible(
     if reward_range is not None and np.isneginf(reward_range[0]).any():
         raise InvalidArgument("with impossible, reward_range is that of the other rows: give a finite low")
     return checked.astype(np.int64)
+
+
+def row_weights(squares: Floats) -> Floats | None:
+    """Give weights by which rows are to be drawn with replacement; None if all are the same.
+
+    They are the s of each row, by how much its residual differs between points (root mean square over those
+    of a pilot), and a tenth of their mean. In proportion to s alone they would give the
+    least variance, if the points of the pilot were all points; but a row that the pilot found to fit would
+    hardly ever be drawn, and count for as much more where it does not. So every row has at least a tenth of
+    the mean.
+
+    Parameters
+    ----------
+    squares : ndarray of shape (N,)
+        s² of each row.
+
+    Examples
+    --------
+    >>> row_weights(np.array([0.0, 0.0, 9.0])).round(2)
+    array([0.1, 0.1, 3.1])
+    """
+    roots = np.sqrt(squares)
+    weights: Floats = roots + FLOOR * roots.mean()
+    return weights if weights.any() else None
 
 
 def check_fit(control: ControlVariate, size: int, arms: int) -> None:

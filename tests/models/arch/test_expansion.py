@@ -84,9 +84,12 @@ def test_sums_are_those_of_the_rows(fit, share):
     assert (expansion.rows.head.size == 0) == (share == 0.0)
 
 
-def test_the_population_is_the_likelihood_less_its_control_variate():
+@pytest.mark.parametrize("head", [True, False])
+@pytest.mark.parametrize("fit", FITS)
+def test_the_population_is_the_likelihood_less_its_control_variate(fit, head):
     """What is known and the residuals add up to the likelihood; the head is counted."""
-    expansion, points = expanded(), drawn(each=2)
+    expansion, points = expanded(fit) if head else expanded(fit).without_head, drawn(each=2)
+    assert (len(expansion.rows.head) > 0) == head
     fused = expansion.population(points)
     assert fused.known.evaluations == len(points) * len(expansion.rows.head)
     rows = fused.rows.tail
@@ -142,6 +145,8 @@ def test_the_head_has_the_rows_that_fit_worst():
     rows = expansion.rows
     assert len(rows.head) == int(0.05 * large().size)
     assert squares[rows.head].mean() > 20 * squares[rows.tail].mean()
+    weights = expansion.without_head.rows.weights
+    assert weights[rows.head].min() > weights[rows.tail].max()
 
 
 def test_wide_pilots_in_few_rows_still_have_an_expansion():

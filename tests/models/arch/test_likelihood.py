@@ -49,9 +49,11 @@ def case():
     return Case()
 
 
-def test_what_slots_know_and_residuals_add_up_to_the_posterior(case):
-    """Oracle: the plain log factors, of which the slots know sums, and the head."""
-    slots = case.likelihood(case.control).slots(3, np.array(ORDERS) + 2)
+@pytest.mark.parametrize("head", [True, False])
+def test_what_slots_know_and_residuals_add_up_to_the_posterior(case, head):
+    """Oracle: the plain log factors, of which the slots know sums, and the head, where there is one."""
+    likelihood = case.likelihood(case.control)
+    slots = (likelihood if head else likelihood.without_head).slots(3, np.array(ORDERS) + 2)
     xs = [fit.sample(np.random.default_rng(4), 1)[0] for fit in case.fits]
     words, read = slots.packed.words.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)), 0
     for arm, x in enumerate(xs):
@@ -65,6 +67,7 @@ def test_what_slots_know_and_residuals_add_up_to_the_posterior(case):
     np.testing.assert_allclose(known + residuals.sum(axis=0), expected, rtol=1e-11)
     assert rest.arm == np.argmax(expected)
     assert read + residuals.size == 3 * case.data.size
+    assert (read > 0) == head
 
 
 def test_an_exact_chain_reads_everything(case):

@@ -7,8 +7,8 @@ every row.
 """
 
 import functools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import numba
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.core.jit import kernel
 from gumbelrace.core.packed import pack, unpack
-from gumbelrace.core.rows import Rows, largest
+from gumbelrace.core.rows import NO_ROWS, Rows, largest
 from gumbelrace.errors import InvalidArgument, InvalidReward, ShapeMismatch
 from gumbelrace.models.arch.data import Lagged
 from gumbelrace.models.arch.model import TAU, Arch
@@ -42,7 +42,7 @@ from gumbelrace.models.arch.rows import (
     variance,
 )
 from gumbelrace.population.compiled import Compiled
-from gumbelrace.population.control import ControlVariate
+from gumbelrace.population.control import ControlVariate, row_weights
 from gumbelrace.population.likelihood import (
     KNOWN,
     SLOT,
@@ -92,7 +92,7 @@ class Expansion:
     known : Known
         Sums.
     rows : Rows
-        The head, which is read in full, and the tail.
+        The head, which is read in full, the tail, and weights of the residuals.
     """
 
     data: Lagged
@@ -119,6 +119,16 @@ class Expansion:
     def residuals(self, points: Floats) -> Compiled:
         """Give the residuals at the points that lie there when they are read; nothing is read here."""
         return self._plain(points).residuals(self._control(points, np.zeros(len(points))))
+
+    @functools.cached_property
+    def without_head(self) -> "Expansion":
+        """The same expansion for methods that draw rows by their weights."""
+        if not len(self.rows.head):
+            return self
+        orders = np.argsort(self.known.model_of)[-len(self.known.centres) :]
+        forms = self.known.forms + np.concatenate(_forms(self.data, orders, self.terms, self.rows.head))
+        known = self.known._replace(head=NO_ROWS, tail_size=self.data.size, forms=forms)
+        return replace(self, known=known, rows=self.rows.with_head(NO_ROWS))
 
     def _plain(self, points: Floats) -> Compiled:
         return Compiled(
@@ -232,8 +242,9 @@ def expand(
     base, terms = _fitted_all(data, points, fit or Projection())
     parts = (*data.arrays, base, terms, centres, model_of)
     misfit = np.sum([mean_squares(pilot[:PILOTS], *parts) for pilot in points], axis=0)
-    rows = Rows(data.size, head=largest(misfit, int(share * data.size)))
-    forms = [form_of(_blocks(data, m.order, terms[:, k], rows.tail), m.order) for k, m in enumerate(models)]
+    head = largest(misfit, int(share * data.size))
+    rows = Rows(data.size, head=head, weights=row_weights(misfit))
+    forms = _forms(data, [model.order for model in models], terms, rows.tail)
     known = Known(
         rows.head,
         rows.tail_size,
@@ -291,6 +302,11 @@ def _fitted(data: Lagged, pilots: Floats, fit: Projection) -> tuple[Floats, Floa
     return s, fit.coefficients(Centre(s, spread, centre[NU], pilots[:, NU].std(), y))
 
 
+def _forms(data: Lagged, orders: Iterable[int], terms: Coefficients, rows: Indices) -> list[Floats]:
+    """Sum the polynomials of the rows, model by model."""
+    return [form_of(_blocks(data, q, terms[:, k], rows), q) for k, q in enumerate(orders)]
+
+
 def _blocks(
     data: Lagged, order: int, terms: Coefficients, rows: Indices
 ) -> Iterator[tuple[Floats, Floats]]:
@@ -336,6 +352,13 @@ class ArchLikelihood:
         if isinstance(self.control, Expansion):
             return self.control.population(points)
         return self._points(points)
+
+    @functools.cached_property
+    def without_head(self) -> "ArchLikelihood":
+        """The same for methods that draw rows by their weights. See `Likelihood.without_head`."""
+        if not isinstance(self.control, Expansion):
+            return self
+        return replace(self, control=self.control.without_head)
 
     @property
     def has_slots(self) -> bool:
