@@ -17,13 +17,14 @@ from gumbelrace.core.jit import part
 from gumbelrace.methods import rules
 from gumbelrace.methods.independent import (
     IndependentWorkspace,
+    Readings,
     is_unseen,
     rank_independent,
     rows_left,
     sum_read,
 )
 from gumbelrace.methods.rules import implements
-from gumbelrace.methods.state import ALIVE, ARMS, LEADER, LOOKS, NOBODY, RUNNER_UP, drop
+from gumbelrace.methods.state import ALIVE, ARMS, LEADER, LOOKS, NOBODY, RUNNER_UP, RaceState, drop
 from gumbelrace.population.base import Floats, Source
 
 # One reward may cost at most this share of the wealth.
@@ -72,7 +73,7 @@ def _judge(rule: IndependentWagers, workspace: IndependentWorkspace) -> None:
     settle_all(rule, workspace)
     drop(workspace.state)
     while workspace.state.tally[ALIVE] > 1:
-        rank_independent(workspace)
+        rank_independent(workspace.state, workspace.readings)
         if not bet_on_all(workspace):
             break
         drop(workspace.state)
@@ -102,7 +103,7 @@ def bet_on_all(workspace: IndependentWorkspace) -> bool:
     for a in range(state.tally[ALIVE]):
         arm = state.arms[a]
         rival = state.tally[RUNNER_UP] if arm == state.tally[LEADER] else state.tally[LEADER]
-        ledger.rival[arm] = NOBODY if is_unseen(workspace, rival) else rival
+        ledger.rival[arm] = NOBODY if is_unseen(workspace.readings, rival) else rival
         ledger.before[arm] = state.sums[arm]
         if ledger.rival[arm] != NOBODY and not bet(workspace, rival, arm):
             state.out[arm] = 1
@@ -115,12 +116,12 @@ def settle(workspace: IndependentWorkspace, rival: int, arm: int) -> None:
     """Pay out the bets on the rewards just read, one of each arm after the other."""
     ledger, readings, offset = workspace.work, workspace.readings, workspace.state.offset
     seen = ledger.before[rival] + offset[rival]
-    left_r = rows_left(workspace, rival) + readings.fresh[rival]
-    if is_unseen(workspace, arm):
+    left_r = rows_left(readings, rival) + readings.fresh[rival]
+    if is_unseen(readings, arm):
         seen, left_j = seen - readings.reach[arm], 0
     else:
         seen -= ledger.before[arm] + offset[arm]
-        left_j = rows_left(workspace, arm) + readings.fresh[arm]
+        left_j = rows_left(readings, arm) + readings.fresh[arm]
     for i in range(max(readings.fresh[rival], readings.fresh[arm])):
         x_r = readings.block[rival, i] if i < readings.fresh[rival] else 0.0
         x_j = readings.block[arm, i] if i < readings.fresh[arm] else 0.0
@@ -144,14 +145,15 @@ def lowest(source: Source, rival: int, arm: int, left_r: int, left_j: int) -> fl
 @part
 def bet(workspace: IndependentWorkspace, rival: int, arm: int) -> bool:
     """Choose λ for the next look; False if no unseen rows could make the arm the best."""
-    unseen = is_unseen(workspace, arm)
-    left_r, left_j = rows_left(workspace, rival), 0 if unseen else rows_left(workspace, arm)
-    known = workspace.readings.reach[arm] if unseen else sum_read(workspace, arm)
-    seen = sum_read(workspace, rival) - known
-    if -seen < lowest(workspace.source, rival, arm, left_r, left_j):
+    source, state, readings = workspace.source, workspace.state, workspace.readings
+    unseen = is_unseen(readings, arm)
+    left_r, left_j = rows_left(readings, rival), 0 if unseen else rows_left(readings, arm)
+    known = readings.reach[arm] if unseen else sum_read(state, arm)
+    seen = sum_read(state, rival) - known
+    if -seen < lowest(source, rival, arm, left_r, left_j):
         return False
-    mean_r, variance_r = rest(workspace, rival, left_r)
-    mean_j, variance_j = rest(workspace, arm, left_j)
+    mean_r, variance_r = rest(state, readings, rival, left_r)
+    mean_j, variance_j = rest(state, readings, arm, left_j)
     gain = mean_r - mean_j + seen
     spread = variance_r + variance_j + gain * gain
     workspace.work.stake[arm] = gain / spread if gain > 0.0 else 0.0
@@ -159,9 +161,9 @@ def bet(workspace: IndependentWorkspace, rival: int, arm: int) -> bool:
 
 
 @part
-def rest(workspace: IndependentWorkspace, arm: int, left: int) -> tuple[float, float]:
+def rest(state: RaceState, readings: Readings, arm: int, left: int) -> tuple[float, float]:
     """Estimate mean and variance of `left` times an unseen reward of an arm."""
     if left == 0:
         return 0.0, 0.0
-    taken, squares = workspace.readings.taken[arm], workspace.readings.squares[arm]
-    return left * (workspace.state.sums[arm] / taken), left * (left * (squares / taken))
+    taken, squares = readings.taken[arm], readings.squares[arm]
+    return left * (state.sums[arm] / taken), left * (left * (squares / taken))

@@ -16,7 +16,7 @@ from gumbelrace.core.random import bits_of
 from gumbelrace.core.rows import name_rows, rewind_first
 from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise
-from gumbelrace.methods.independent import ENTER, READ_ALL, READING, OwnRows, new_own_rows
+from gumbelrace.methods.independent import READING, OwnRows, forget, new_own_rows
 from gumbelrace.methods.reading import FEW_ADDITIONS, PIECE, ROUNDING, new_block, new_rows, reduced, total
 from gumbelrace.methods.rules import implements
 from gumbelrace.methods.state import (
@@ -210,7 +210,7 @@ def _raced_totals(population: Population, log_prior: Floats | None) -> tuple[Flo
     if not isinstance(population, SharedPopulation):
         with population.streams() as streams, population.source() as source:
             rng = np.random.default_rng(0)  # the order of the rows does not matter to their sum
-            own = new_own_rows(source, streams, bits_of(rng), population.sizes, patient=False)
+            own = new_own_rows(source, streams, bits_of(rng), population.sizes)
             reading = READING.stored(own, source.direct.flags.c_contiguous)
             own.state.offset[:] = offset
             _totals_independent(own, reading.entry, reading.address)
@@ -238,8 +238,9 @@ def _totals_shared(state: RaceState, differences: Differences, source: Source, s
 @kernel
 def _totals_independent(own: OwnRows, reading: int, address: int) -> None:
     reset(own.state, own.source)
-    call(reading, (address, ENTER))
-    call(reading, (address, READ_ALL))
+    admit(own.state, own.source)
+    forget(own.state, own.readings)
+    call(reading, (address, 1))
     rewind_first(own.order, own.state.tally[ARMS])
 
 

@@ -7,8 +7,8 @@ never read: the bar for the first look falls by half with each look. A favourite
 A size of -k means a group: the best of several sums of k rewards each. When it is its turn, its value is
 found as a whole, by a function of whoever has groups (`Groups`).
 
-Rules say how many rows are wanted, and judge. All else does not depend on them: it is compiled once for all
-(`READING`).
+Rules say how many rows of each arm are wanted, and judge. Reading them does not depend on the rule: it is
+compiled once for all (`READING`).
 """
 
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import OPTIONS, call, part, routine
+from gumbelrace.core.jit import OPTIONS, call, part
 from gumbelrace.core.packed import Entries, read_stored
 from gumbelrace.core.random import Bits
 from gumbelrace.core.rows import Streams, rewind_first, take_from
@@ -44,18 +44,19 @@ from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source, r
 
 # Entries of Readings.bar
 LOWEST, HEIGHT = 0, 1
-# What reading is asked for: to let arms in, to read what is wanted of them, or all, to name the winner.
-ENTER, ADVANCE, READ_ALL, FINISH = range(4)
-# reading(address of an `OwnRows`, what is asked for) -> GOES_ON, ENDS or FAILS
+# Rows wanted of an arm whose turn has not come.
+WAITS = -1
+# reading(address of an `OwnRows`, whether to read everything) -> 1, or 0 after a fault
 READS = types.int64(types.CPointer(types.int64), types.int64)
 
 
 class Readings(NamedTuple):
-    """For each arm: how many of its rows were read, their squared deviations, and the last look."""
+    """For each arm: how many rows it has and were read, their squared deviations, and the last look."""
 
+    sizes: NDArray[np.int64]
     taken: NDArray[np.int64]
     squares: Floats
-    wanted: NDArray[np.int64]  # rows to read when it is an arm's turn; 0: all that are left
+    wanted: NDArray[np.int64]  # rows to read now; 0: all that are left
     fresh: NDArray[np.int64]
     looks: NDArray[np.int64]
     reach: Floats  # what an arm can reach at most, before it is read
@@ -63,11 +64,11 @@ class Readings(NamedTuple):
     block: Floats  # rewards of the last look (its last part, if it is longer)
 
 
-def new_readings(source: Source) -> Readings:
+def new_readings(source: Source, sizes: NDArray[np.int64]) -> Readings:
     """Make room for what is read of each arm."""
     d = source.arms
     (taken, wanted, fresh, looks), block = np.zeros((4, d), np.int64), new_block(d, source.chunk)
-    return Readings(taken, np.zeros(d), wanted, fresh, looks, np.zeros(d), np.zeros(2), block)
+    return Readings(sizes, taken, np.zeros(d), wanted, fresh, looks, np.zeros(d), np.zeros(2), block)
 
 
 class Groups(NamedTuple):
@@ -90,13 +91,11 @@ class OwnRows(NamedTuple):
     source: Source
     order: Streams
     bits: Bits  # that choose rows
-    sizes: NDArray[np.int64]
     state: RaceState
     readings: Readings
     rows: NDArray[np.int64]
     one: NDArray[np.int64]  # the arm that is read
     groups: Groups
-    patient: bool  # whether arms that can reach little are read later
 
 
 class IndependentWorkspace(NamedTuple):
@@ -108,13 +107,12 @@ class IndependentWorkspace(NamedTuple):
     source: Source
     order: Streams
     bits: Bits
-    sizes: NDArray[np.int64]
     state: RaceState
     readings: Readings
     rows: NDArray[np.int64]
     one: NDArray[np.int64]
     groups: Groups
-    patient: bool
+    sizes: NDArray[np.int64]
     rule: Any
     work: Any  # of the rule
     noise: Bits
@@ -122,67 +120,94 @@ class IndependentWorkspace(NamedTuple):
     address: NDArray[np.int64]  # where the workspace lies: put there when it is known
 
 
-# Rules ask the same of a workspace as reading does.
-Rows = OwnRows | IndependentWorkspace
-
-
 def new_independent(
     rule: Any, source: Source, order: Streams, bits: tuple[Bits, Bits], sizes: NDArray[np.int64]
 ) -> IndependentWorkspace:
     """Make room for races by a rule; the bits are those of the noise and those that choose rows."""
     noise, of_rows = bits
-    own = new_own_rows(source, order, of_rows, sizes, rule.patient)
+    own = new_own_rows(source, order, of_rows, sizes)
     reading = READING.entry(own, source.direct.flags.c_contiguous)
     work = rule.working_memory(source.arms)
-    return IndependentWorkspace(*own, rule, work, noise, reading, np.zeros(1, np.int64))
+    return IndependentWorkspace(*own, sizes, rule, work, noise, reading, np.zeros(1, np.int64))
 
 
-def new_own_rows(
-    source: Source, order: Streams, bits: Bits, sizes: NDArray[np.int64], patient: bool
-) -> OwnRows:
+def new_own_rows(source: Source, order: Streams, bits: Bits, sizes: NDArray[np.int64]) -> OwnRows:
     """Make room for reading rows of independent arms."""
-    state, readings = new_state(source.arms), new_readings(source)
+    state, readings = new_state(source.arms), new_readings(source, sizes)
     rows, one = new_rows(source), np.empty(1, np.int64)
-    return OwnRows(source, order, bits, sizes, state, readings, rows, one, NO_GROUPS, patient)
+    return OwnRows(source, order, bits, state, readings, rows, one, NO_GROUPS)
 
 
 @implements(enter, IndependentWorkspace)
 def _enter(workspace: IndependentWorkspace) -> None:
-    call(workspace.reading, (workspace.address[0], ENTER))
+    state, source, readings = workspace.state, workspace.source, workspace.readings
+    admit(state, source)
+    forget(state, readings)
+    if workspace.rule.patient:
+        set_bar(source, state, readings)
 
 
 @implements(look, IndependentWorkspace)
 def _look(workspace: IndependentWorkspace) -> int:
-    state, wanted = workspace.state, workspace.readings.wanted
+    state, readings = workspace.state, workspace.readings
+    if all_read(state, readings):
+        return ENDS
+    lower_bar(state, readings)
     for a in range(state.tally[ALIVE]):
-        wanted[state.arms[a]] = next_look(workspace.rule, workspace, state.arms[a])
-    found = call(workspace.reading, (workspace.address[0], ADVANCE))
-    if found == GOES_ON:
-        judge(workspace.rule, workspace)
-        drop(state)
-    return found
+        arm = state.arms[a]
+        waiting = waits(readings, arm)
+        readings.wanted[arm] = WAITS if waiting else next_look(workspace.rule, workspace, arm)
+    if not read_more(workspace, False):
+        return FAILS
+    if all_read(state, readings):
+        return ENDS
+    state.tally[LOOKS] += 1
+    rank_independent(state, readings)
+    judge(workspace.rule, workspace)
+    drop(state)
+    return GOES_ON
 
 
 @implements(finish, IndependentWorkspace)
 def _finish(workspace: IndependentWorkspace) -> None:
-    call(workspace.reading, (workspace.address[0], FINISH))
+    source, state, readings = workspace.source, workspace.state, workspace.readings
+    if state.tally[ALIVE] > 1 and not read_more(workspace, True):
+        return
+    if state.tally[ALIVE] == 0:
+        # All that had beaten the arms dropped before have shown a -inf: those decide it.
+        line_up(state, source)
+        if not read_more(workspace, True):
+            return
+    if state.tally[ALIVE] == 0:
+        source.fault[CODE] = IMPOSSIBLE
+        return
+    rank_independent(state, readings)
+    name_leader(state, all_read(state, readings))
+    rewind_first(workspace.order, state.tally[ARMS])
+
+
+@part
+def forget(state: RaceState, readings: Readings) -> None:
+    """Begin anew: nothing was read, and no arm waits."""
+    readings.bar[LOWEST] = readings.bar[HEIGHT] = -np.inf
+    for arm in range(state.tally[ARMS]):
+        readings.taken[arm], readings.squares[arm] = 0, 0.0
+        readings.fresh[arm], readings.looks[arm] = 0, 0
+        readings.reach[arm] = np.inf
+
+
+@part
+def read_more(workspace: IndependentWorkspace, everything: bool) -> bool:
+    """Read what is wanted of the arms in the race, or all that is left of them; False after a fault."""
+    return call(workspace.reading, (workspace.address[0], np.int64(everything))) == 1
 
 
 def _entry(name: str, cache: bool) -> Any:
-    """Compile what does not depend on the rule."""
+    """Compile what reads, whatever the rule is."""
 
     @numba.cfunc(READS, cache=cache, **OPTIONS)
-    def read_independent(words, asked):  # type: ignore[no-untyped-def]
-        own = read_stored(words, name)
-        if asked == ENTER:
-            let_in(own)
-            return GOES_ON
-        if asked == ADVANCE:
-            return advance(own)
-        if asked == READ_ALL:
-            return ENDS if read_arms(own, True) else FAILS
-        name_winner(own)
-        return ENDS
+    def read_independent(words, everything):  # type: ignore[no-untyped-def]
+        return 1 if read_arms(read_stored(words, name), everything != 0) else 0
 
     return read_independent
 
@@ -191,68 +216,19 @@ READING = Entries(_entry)
 
 
 @part
-def let_in(own: OwnRows) -> None:
-    """Let all possible arms into the race, nothing read yet."""
-    state, source, readings = own.state, own.source, own.readings
-    admit(state, source)
-    readings.bar[LOWEST] = readings.bar[HEIGHT] = -np.inf
-    for arm in range(state.tally[ARMS]):
-        readings.taken[arm], readings.squares[arm] = 0, 0.0
-        readings.fresh[arm], readings.looks[arm] = 0, 0
-        readings.reach[arm] = np.inf
-    if own.patient:
-        set_bar(own)
-
-
-@part
-def advance(own: OwnRows) -> int:
-    """Read what is wanted of the arms whose turn it is, and find the leader."""
-    if all_read(own):
-        return ENDS
-    lower_bar(own)
-    if not read_arms(own, False):
-        return FAILS
-    if all_read(own):
-        return ENDS
-    own.state.tally[LOOKS] += 1
-    rank_independent(own)
-    return GOES_ON
-
-
-@part
-def name_winner(own: OwnRows) -> None:
-    """Read the rest if several arms are left, and name the winner."""
-    source, state = own.source, own.state
-    if state.tally[ALIVE] > 1 and not read_arms(own, True):
-        return
-    if state.tally[ALIVE] == 0:
-        # All that had beaten the arms dropped before have shown a -inf: those decide it.
-        line_up(state, source)
-        if not read_arms(own, True):
-            return
-    if state.tally[ALIVE] == 0:
-        source.fault[CODE] = IMPOSSIBLE
-        return
-    rank_independent(own)
-    name_leader(state, all_read(own))
-    rewind_first(own.order, state.tally[ARMS])
-
-
-@routine
 def read_arms(own: OwnRows, everything: bool) -> bool:
-    """Read more rows of every arm in the race whose turn it is, or all that are left of each."""
-    state, readings, sizes = own.state, own.readings, own.sizes
+    """Read the rows wanted of every arm in the race, or all that are left of each."""
+    state, readings, groups = own.state, own.readings, own.groups
     for a in range(state.tally[ALIVE]):
         arm = state.arms[a]
+        wanted, left = 0 if everything else readings.wanted[arm], rows_left(readings, arm)
         readings.fresh[arm] = 0
-        if not everything and waits(own, arm):
+        if wanted == WAITS:
             continue
-        if sizes[arm] < 0:
-            call(own.groups.address, (own.groups.words, arm, state.offset.ctypes.data))
-            sizes[arm] = 0
+        if left < 0:
+            call(groups.address, (groups.words, arm, state.offset.ctypes.data))
+            readings.sizes[arm] = 0
         else:
-            wanted = 0 if everything else readings.wanted[arm]
-            left = sizes[arm] - readings.taken[arm]
             read_arm(own, arm, min(wanted, left) if wanted > 0 else left)
         if own.source.fault[CODE] != FINE:
             return False
@@ -271,18 +247,17 @@ def read_arm(own: OwnRows, arm: int, count: int) -> None:
         if read(source, own.rows, some, one, 1, readings.block, 0) == 0:
             return
         own.state.tally[EVALUATIONS] += some
-        absorb(own, arm, some)
+        absorb(own.state, readings, arm, some)
         count -= some
 
 
 @part
-def set_bar(own: OwnRows) -> None:
+def set_bar(source: Source, state: RaceState, readings: Readings) -> None:
     """Find what each arm can reach, and put the bar where only the best is."""
-    state, readings = own.state, own.readings
     lowest, highest = np.inf, -np.inf
     for a in range(state.tally[ALIVE]):
         arm = state.arms[a]
-        readings.reach[arm] = state.offset[arm] + at_most(own.source, arm, abs(own.sizes[arm]))
+        readings.reach[arm] = state.offset[arm] + at_most(source, arm, abs(readings.sizes[arm]))
         lowest, highest = min(lowest, readings.reach[arm]), max(highest, readings.reach[arm])
     if highest < np.inf:
         readings.bar[LOWEST], readings.bar[HEIGHT] = lowest, highest - lowest
@@ -299,47 +274,44 @@ def at_most(source: Source, arm: int, count: int) -> float:
 
 
 @part
-def lower_bar(own: OwnRows) -> None:
+def lower_bar(state: RaceState, readings: Readings) -> None:
     """Lower the bar by half, or to the next arm if there is nothing else to read."""
-    state, readings = own.state, own.readings
     readings.bar[HEIGHT] /= 2.0
     highest = -np.inf
     for a in range(state.tally[ALIVE]):
         arm = state.arms[a]
-        if readings.taken[arm] not in (0, own.sizes[arm]):
+        if readings.taken[arm] not in (0, readings.sizes[arm]):
             return
-        if is_unseen(own, arm):
+        if is_unseen(readings, arm):
             highest = max(highest, readings.reach[arm])
     readings.bar[HEIGHT] = min(readings.bar[HEIGHT], highest - readings.bar[LOWEST])
 
 
 @part
-def is_unseen(own: Rows, arm: int) -> bool:
+def is_unseen(readings: Readings, arm: int) -> bool:
     """Whether an arm has rewards, and none was read."""
-    return own.readings.taken[arm] == 0 and own.sizes[arm] != 0
+    return readings.taken[arm] == 0 and readings.sizes[arm] != 0
 
 
 @part
-def waits(own: OwnRows, arm: int) -> bool:
+def waits(readings: Readings, arm: int) -> bool:
     """Whether it is not yet an arm's turn."""
-    bar = own.readings.bar
-    return is_unseen(own, arm) and own.readings.reach[arm] < bar[LOWEST] + bar[HEIGHT]
+    bar = readings.bar
+    return is_unseen(readings, arm) and readings.reach[arm] < bar[LOWEST] + bar[HEIGHT]
 
 
 @part
-def all_read(own: OwnRows) -> bool:
+def all_read(state: RaceState, readings: Readings) -> bool:
     """Whether every row of the arms in the race was read."""
-    for a in range(own.state.tally[ALIVE]):
-        arm = own.state.arms[a]
-        if own.readings.taken[arm] != own.sizes[arm]:
+    for a in range(state.tally[ALIVE]):
+        if rows_left(readings, state.arms[a]) != 0:
             return False
     return True
 
 
 @part
-def absorb(own: OwnRows, arm: int, count: int) -> None:
+def absorb(state: RaceState, readings: Readings, arm: int, count: int) -> None:
     """Add rewards of an arm to its sum and squared deviations."""
-    readings, sums = own.readings, own.state.sums
     # Around the first of them: equal rewards have no deviation, not even by rounding.
     first, beyond, squares = readings.block[arm, 0], 0.0, 0.0
     for i in range(count):
@@ -349,53 +321,53 @@ def absorb(own: OwnRows, arm: int, count: int) -> None:
         squares += (readings.block[arm, i] - mean) ** 2
     before = readings.taken[arm]
     if before > 0:
-        shift = mean - sums[arm] / before
+        shift = mean - state.sums[arm] / before
         squares += shift * shift * (before * count / (before + count))
     readings.taken[arm] += count
     readings.squares[arm] += squares
-    sums[arm] += first * count + beyond
+    state.sums[arm] += first * count + beyond
 
 
 @part
-def rows_left(workspace: Rows, arm: int) -> int:
+def rows_left(readings: Readings, arm: int) -> int:
     """Count the rows of an arm that were not read."""
-    return workspace.sizes[arm] - workspace.readings.taken[arm]
+    return readings.sizes[arm] - readings.taken[arm]
 
 
 @part
-def sum_read(workspace: Rows, arm: int) -> float:
+def sum_read(state: RaceState, arm: int) -> float:
     """Sum what was read of an arm, offset included."""
-    return workspace.state.sums[arm] + workspace.state.offset[arm]
+    return state.sums[arm] + state.offset[arm]
 
 
 @part
-def estimate_sum(workspace: Rows, arm: int) -> float:
+def estimate_sum(state: RaceState, readings: Readings, arm: int) -> float:
     """Estimate an arm's sum over all its rows, offset included; -inf before the first look."""
-    state, taken, size = workspace.state, workspace.readings.taken[arm], workspace.sizes[arm]
+    taken, size = readings.taken[arm], readings.sizes[arm]
     if taken == size:
-        return sum_read(workspace, arm)
+        return sum_read(state, arm)
     if taken == 0:
         return -np.inf
     return state.sums[arm] * (size / taken) + state.offset[arm]
 
 
 @part
-def ceiling(workspace: Rows, arm: int) -> float:
+def ceiling(source: Source, state: RaceState, readings: Readings, arm: int) -> float:
     """Give the most that an arm's sum can be, offset included, whatever its unread rewards are."""
-    if is_unseen(workspace, arm):
-        return workspace.readings.reach[arm]
-    return sum_read(workspace, arm) + at_most(workspace.source, arm, rows_left(workspace, arm))
+    if is_unseen(readings, arm):
+        return readings.reach[arm]
+    return sum_read(state, arm) + at_most(source, arm, rows_left(readings, arm))
 
 
 @part
-def floor(workspace: Rows, arm: int) -> float:
+def floor(source: Source, state: RaceState, readings: Readings, arm: int) -> float:
     """Give the least that an arm's sum can be, offset included."""
-    left = rows_left(workspace, arm)
-    return sum_read(workspace, arm) + (left * workspace.source.low[arm] if left > 0 else 0.0)
+    left = rows_left(readings, arm)
+    return sum_read(state, arm) + (left * source.low[arm] if left > 0 else 0.0)
 
 
 @part
-def rank_independent(workspace: Rows) -> None:
+def rank_independent(state: RaceState, readings: Readings) -> None:
     """Find the leader and the runner-up; of equals, the arm with the lower number leads."""
-    for a in range(workspace.state.tally[ALIVE]):
-        place(workspace.state, a, estimate_sum(workspace, workspace.state.arms[a]))
+    for a in range(state.tally[ALIVE]):
+        place(state, a, estimate_sum(state, readings, state.arms[a]))

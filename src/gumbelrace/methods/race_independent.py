@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from gumbelrace.core.jit import part
 from gumbelrace.methods import rules
 from gumbelrace.methods.bounds import Bound
-from gumbelrace.methods.independent import IndependentWorkspace, ceiling, estimate_sum, floor
+from gumbelrace.methods.independent import IndependentWorkspace, Readings, ceiling, estimate_sum, floor
 from gumbelrace.methods.rules import implements
-from gumbelrace.methods.state import ALIVE, ARMS, LEADER
+from gumbelrace.methods.state import ALIVE, ARMS, LEADER, RaceState
 from gumbelrace.population.base import Floats
 
 # Relative size of a standard deviation that is nothing but rounding.
@@ -128,26 +128,27 @@ def _next_look(rule: IndependentLooks, workspace: IndependentWorkspace, arm: int
 
 @implements(rules.judge, IndependentLooks)
 def _judge(rule: IndependentLooks, workspace: IndependentWorkspace) -> None:
-    state, margins = workspace.state, workspace.work.margin
-    pooled, freedom = pooled_variance(workspace)
+    source, state, readings = workspace.source, workspace.state, workspace.readings
+    margins, (pooled, freedom) = workspace.work.margin, pooled_variance(state, readings)
     if freedom < rule.freedom:
         return
     for a in range(state.tally[ALIVE]):
-        margins[state.arms[a]] = margin_of(rule, workspace, state.arms[a], pooled)
+        arm = state.arms[a]
+        margins[arm] = margin_of(rule, workspace, arm, pooled)
     leader = state.tally[LEADER]
-    best, width = estimate_sum(workspace, leader), margins[leader]
-    certain = max(best - width, floor(workspace, leader))
+    best, width = estimate_sum(state, readings, leader), margins[leader]
+    certain = max(best - width, floor(source, state, readings, leader))
     for a in range(state.tally[ALIVE]):
         arm = state.arms[a]
         both = np.sqrt(width**2 + margins[arm] ** 2) if rule.in_squares else width + margins[arm]
-        beaten = best - estimate_sum(workspace, arm) > both
-        state.out[arm] = arm != leader and (beaten or certain > ceiling(workspace, arm))
+        beaten = best - estimate_sum(state, readings, arm) > both
+        state.out[arm] = arm != leader and (beaten or certain > ceiling(source, state, readings, arm))
 
 
 @part
-def pooled_variance(workspace: IndependentWorkspace) -> tuple[float, int]:
+def pooled_variance(state: RaceState, readings: Readings) -> tuple[float, int]:
     """Variance of the rewards of all arms in the race, each around its own mean: σ0²; and its freedom."""
-    state, readings, squares, freedom = workspace.state, workspace.readings, 0.0, 0
+    squares, freedom = 0.0, 0
     for a in range(state.tally[ALIVE]):
         squares += readings.squares[state.arms[a]]
         freedom += max(readings.taken[state.arms[a]] - 1, 0)
