@@ -24,7 +24,7 @@ def trace_of(models, weights):
     all_weights = np.broadcast_to(np.reshape(weights, (-1, 1, 3)), (chains, draws, 3))
     nothing = np.zeros((chains, draws))
     states = gr.kernels.ModelChoice(models, (), all_weights, nothing)
-    return Trace(None, states, gr.kernels.Info(*[nothing] * 4), [None] * chains)
+    return Trace(None, states, gr.kernels.Info(*[nothing] * 5), [None] * chains)
 
 
 def sticky(weights, draws, rng, stay=0.9):

@@ -51,7 +51,7 @@ def test_dtypes_and_shapes_are_those_of_the_state():
         "bits": ("uint8", ()),
     }
     assert trace.states.inner.grid.shape == (2, 5, 2, 3)
-    assert [column.dtype.name for column in trace.info] == ["int64", "int64", "int64", "float64"]
+    assert [column.dtype.name for column in trace.info] == ["int64"] * 3 + ["float64"] * 2
 
 
 def test_the_timing_of_threads_does_not_matter():

@@ -96,9 +96,15 @@ class Trace(Generic[State]):
         """Mean share of moves accepted; NaN without draws."""
         return float(np.mean(self.info.acceptance)) if self.draws else float("nan")
 
+    @property
+    def law_error(self) -> float:
+        """How far the law of decisions is off on average, by what was read: of methods that fix no winner."""
+        return float(np.mean(self.info.law_error)) if self.draws else float("nan")
+
     def __repr__(self) -> str:
         """Say in one line what there is."""
-        ended = ", interrupted" if self.interrupted else ""
+        off = f", law of decisions off by about {self.law_error:.1g}" if self.law_error > 0.0 else ""
+        ended = off + (", interrupted" if self.interrupted else "")
         return (
             f"Trace of {type(self.kernel).__name__}: {self.chains} chains of {self.draws} draws "
             f"({', '.join(self.names)}), {self.fraction:.2%} of factors read, "
@@ -164,7 +170,7 @@ class Trace(Generic[State]):
         """Convert to the DataTree of ArviZ; needs the extra ``arviz``.
 
         The group ``posterior`` has the variables of the target; ``sample_stats`` has `evaluations`,
-        `rewards`, `looks` and `acceptance_rate`, and the fields of the state that tune the kernel. Where a
+        `rewards`, `looks`, `acceptance_rate` and `law_error`, and the fields of the state that tune the kernel. Where a
         field is not a variable of the target, as the parameter of a model that is not current
         (`Kernel.presence`), it is NaN. A field whose name ArviZ needs itself, such as `draw`, gets an
         underscore: `draw_`.
@@ -247,6 +253,7 @@ def tree(
         "rewards": info.rewards,
         "looks": info.looks,
         "acceptance_rate": info.acceptance,
+        "law_error": info.law_error,
     }
     posterior = {name: fields[name] for name in fields if name not in tuning}
     tuned = _renamed({name: fields[name] for name in tuning}, statistics)

@@ -241,7 +241,10 @@ class Chain:
         if block is None:
             for _ in range(count):
                 self._note(*self.kernel.step(self.rng, self.state))
-        elif self.plan.thin == 1 and self.done >= self.plan.warmup:
+            return
+        # A kernel may leave out the last of what it tells of a step.
+        block = block._replace(info=Info(*(np.broadcast_to(value, count) for value in block.info)))
+        if self.plan.thin == 1 and self.done >= self.plan.warmup:
             self._keep_all(block, count)
         else:
             for t in range(count):
@@ -272,8 +275,9 @@ class Chain:
                 self._keep(made // self.plan.thin - 1)
 
     def _keep(self, draw: int) -> None:
-        evaluations, rewards, looks, acceptance = self.pending
-        kept = Draw(self.state, Info(evaluations, rewards, looks, acceptance / self.plan.thin))
+        *counts, acceptance, law_error = self.pending
+        thin = self.plan.thin
+        kept = Draw(self.state, Info(*counts, acceptance / thin, law_error / thin))
         for column, value in zip(self.columns, self.layout.values(kept), strict=True):
             column[draw] = value
         self.pending = NOTHING
@@ -286,4 +290,5 @@ def added(total: Info, info: Info) -> Info:
         total.rewards + int(info.rewards),
         total.looks + int(info.looks),
         total.acceptance + float(info.acceptance),
+        total.law_error + float(info.law_error),
     )

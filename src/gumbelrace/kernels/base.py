@@ -33,12 +33,15 @@ class Info(NamedTuple):
         How often arms were compared.
     acceptance : float
         Share of the step's moves that were accepted; of a Gibbs sweep, of the variables that changed.
+    law_error : float
+        How far the law of the step's decisions is off, by what was read, where a method is right in law only.
     """
 
     evaluations: int
     rewards: int
     looks: int
     acceptance: float
+    law_error: float = 0.0
 
 
 class Checked(NamedTuple, Generic[State]):

@@ -159,10 +159,10 @@ class Langevin(Kernel[LangevinState]):
             block = walk.steps(check_generator(rng), x, 1)
             read = proposal.gradients * self.batch
         counts: Any = block.info
-        evaluations, rewards, looks, accepted = (part[0].item() for part in counts)
+        evaluations, rewards, looks, accepted, law_error = (part[0].item() for part in counts)
         after = self._adapted(state, bool(accepted))
         moved = after._replace(position=block.states.position[0]) if accepted else after
-        return moved, Info(evaluations + read, rewards + read, looks, accepted)
+        return moved, Info(evaluations + read, rewards + read, looks, accepted, law_error)
 
     @functools.cached_property
     def _pools(self) -> dict[int, Pool[tuple[Walk, "Drifting"]]]:

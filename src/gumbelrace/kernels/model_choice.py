@@ -239,7 +239,7 @@ class CarlinChib(Kernel[ModelChoice]):
             history = choice.steps(check_generator(rng), state.model, parameters, weights, gains)
         drawn = tuple(history.parameters[:, k, : len(x)] for k, x in enumerate(parameters))
         states: Any = (history.models, drawn, history.log_weights, iterations + 1)
-        counts: Any = (*history.counts.T, history.changed)
+        counts: Any = (*history.counts.T, history.changed, history.law_errors)
         return Block(ModelChoice(*states), Info(*counts))
 
     @property

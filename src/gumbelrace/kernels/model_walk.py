@@ -54,6 +54,7 @@ class History(NamedTuple):
     log_weights: Floats
     counts: Indices  # evaluations, rewards, looks
     changed: Floats
+    law_errors: Floats
 
 
 def moves_by_its_law(model: Any, likelihood: Any) -> bool:
@@ -177,7 +178,7 @@ class Choice:
 def _new_history(count: int, shape: tuple[int, ...]) -> History:
     parameters, weights = np.zeros((count, *shape)), np.zeros((count, shape[0]))
     models, counts = np.zeros(count, np.int64), np.zeros((count, 3), np.int64)
-    return History(models, parameters, weights, counts, np.zeros(count))
+    return History(models, parameters, weights, counts, np.zeros(count), np.zeros(count))
 
 
 @kernel
@@ -194,6 +195,7 @@ def choose(
         return 0
     for t in range(len(chain.gains)):
         before, counts = chain.model[0], history.counts[t]
+        pair.law_error[0] = 0.0
         if not move(pair, every, proposing, chain, rng, counts):
             return t
         if not draw_model(every, chain, rng, counts):
@@ -201,6 +203,7 @@ def choose(
         model = chain.model[0]
         chain.weights[model] -= chain.gains[t]
         history.changed[t] = model != before
+        history.law_errors[t] = max(pair.law_error[0], every.law_error[0])
         record(every, chain, history, t)
     return len(chain.gains)
 
@@ -310,13 +313,16 @@ class Guarded(Method):
         return self._method.promise
 
     def promised(self, population: Population) -> Promise:
-        return Exact().promise if self._watched.far else self._method.promised(population)
+        return self._answering.promise if self._watched.far else self._method.promised(population)
 
     def rule(self, population: Population) -> Any:
         return self._method.rule(population)
 
-    def best_each(
-        self, population: Population | ArrayLike, offsets: ArrayLike, rng: np.random.Generator
+    def answer_each(
+        self, asked: Asked, population: Population, offsets: Floats, rng: np.random.Generator
     ) -> Results:
-        method = Exact() if self._watched.far else self._method
-        return method.best_each(population, offsets, rng)
+        return self._answering.answer_each(asked, population, offsets, rng)
+
+    @property
+    def _answering(self) -> Method:
+        return Exact() if self._watched.far else self._method

@@ -56,12 +56,14 @@ class Decisions:
     def __init__(self, method: Method, rng: np.random.Generator) -> None:
         self.method, self.rng = method, check_generator(rng)
         self.evaluations = self.rewards = self.looks = 0
+        self.law_error = 0.0  # the largest
 
     def answer(self, asked: Asked, population: Population, offset: Floats) -> int:
         outcome = self.method.answer(asked, population, offset, self.rng)
         self.evaluations += outcome.evaluations
         self.rewards += population.rewards
         self.looks += outcome.looks
+        self.law_error = max(self.law_error, outcome.law_error)
         return outcome.arm
 
     def draw(self, population: Population, log_prior: Floats, temperature: float = 1.0) -> int:
@@ -75,7 +77,7 @@ class Decisions:
         return self.answer(Asked(Question.WINNER), population, np.array(offset)) == PROPOSED
 
     def info(self, acceptance: float) -> Info:
-        return Info(self.evaluations, self.rewards, self.looks, acceptance)
+        return Info(self.evaluations, self.rewards, self.looks, acceptance, self.law_error)
 
 
 def checked_point(position: Any) -> Floats:

@@ -54,6 +54,7 @@ class History(NamedTuple):
     positions: Floats
     counts: Indices  # evaluations, rewards, looks
     accepted: Floats
+    law_errors: Floats
 
 
 def by_laws(
@@ -77,13 +78,13 @@ class Walk:
 
     def steps(self, rng: np.random.Generator, position: Floats, count: int) -> Block[Position]:
         """Make steps from `position`."""
-        history = History(np.empty((count, len(position))), np.zeros((count, 3), np.int64), np.zeros(count))
+        history = new_history(count, len(position))
         self._slots.parameters[CURRENT], self._rng = position, rng
         with self._workspace.contest(rng) as contest, self._hooks.locked(rng.bit_generator.lock):
             made = walk(contest, self._proposing, rng, history)
         if made < count:
             self._explain()
-        counts: Any = (*history.counts.T, history.accepted)
+        counts: Any = (*history.counts.T, history.accepted, history.law_errors)
         return Block(Position(history.positions), Info(*counts))
 
     def _explain(self) -> None:
@@ -117,16 +118,23 @@ class Walk:
         self._numbers[RATIO] = ratio
 
 
+def new_history(count: int, dimension: int) -> History:
+    accepted, law_errors = np.zeros((2, count))
+    return History(np.empty((count, dimension)), np.zeros((count, 3), np.int64), accepted, law_errors)
+
+
 @kernel
 def walk(contest: Contest, proposing: Proposing, rng: np.random.Generator, history: History) -> int:
     """Make steps from slot CURRENT; return how many, fewer than asked for after a fault."""
     if not put(contest, CURRENT) or contest.numbers[CURRENT, PRIOR] == -np.inf:
         return 0
     for t in range(len(history.positions)):
+        contest.law_error[0] = 0.0
         winner = step(contest, proposing, rng, history.counts[t])
         if winner == FAILED:
             return t
         history.accepted[t] = winner == PROPOSED
+        history.law_errors[t] = contest.law_error[0]
         for i in range(history.positions.shape[1]):
             history.positions[t, i] = contest.rooms[0, CURRENT, i]
     return len(history.positions)

@@ -77,6 +77,7 @@ class Contest(NamedTuple):
     high: Floats
     fault: Indices
     rewards: Indices  # as many as an exact decision reads, but for those of the head
+    law_error: Floats  # of the answer, by what was read
 
 
 class Workspace:
@@ -100,14 +101,15 @@ class Workspace:
         population, self._rng = self.slots.population, rng
         if population is None:
             sides = np.zeros((2, len(self.slots.models)))
-            of_python = self._state.offset, self._state.tally, *sides, np.zeros(3, np.int64), self._rewards
+            counts = np.zeros(3, np.int64), self._rewards
+            of_python = self._state.offset, self._state.tally, *sides, *counts, self._state.law_error
             yield self._contest(self._answer, *of_python)
             return
         rewards = np.array([population.rewards])
         with self._target.method.plan(self._asked, population, rng) as plan:
             state, source = plan.state, plan.source
             of_plan = state.offset, state.tally, source.low, source.high, source.fault, rewards
-            yield self._contest((plan.address, plan.words), *of_plan)
+            yield self._contest((plan.address, plan.words), *of_plan, state.law_error)
 
     def _contest(self, answer: Entry, *arrays: Any) -> Contest:
         return Contest(*self.slots[:3], self._prior, self._known, answer, *arrays)
@@ -133,6 +135,7 @@ class Workspace:
         population = checked_population(target.read(points), arms)
         tally[LEADER] = decisions.answer(self._asked, population, self._state.offset.copy())
         tally[EVALUATIONS], tally[LOOKS] = decisions.evaluations, decisions.looks
+        self._state.law_error[0] = decisions.law_error
         self._rewards[0] = decisions.rewards
 
 

@@ -83,6 +83,8 @@ class Outcome:
         How likely an error was; in the midst of a step, where nobody asks, nothing is promised.
     name : str or None
         The name of the arm, where arms have names.
+    law_error : float
+        How far the law of the answer is off, by what was read, if the method is right in law only.
     """
 
     arm: int
@@ -93,6 +95,7 @@ class Outcome:
     fraction: float = field(default=math.nan, compare=False)
     promise: Promise = field(default=Promise(1.0), compare=False)
     name: str | None = field(default=None, compare=False)
+    law_error: float = field(default=0.0, compare=False)
 
     def __repr__(self) -> str:
         """Show what there is; whether there is a tie only if there is one."""
@@ -209,6 +212,7 @@ class Method(ABC):
             int(found.looks[0]),
             bool(found.exhausted[0]),
             bool(found.tied[0]),
+            law_error=float(found.law_error[0]),
         )
 
     def answer_each(

@@ -8,9 +8,13 @@ itself estimated from T rows costs a little more, by a series of which two furth
 Rows come by their weights, with replacement, where there are weights, and else in random order without.
 
 *Guard.* Errors are not quite normal. By an Edgeworth expansion the third cumulant κ of Λ̂, which is also the
-covariance of Λ̂ with v̂, puts the two sides of detailed balance apart by κ / 3 at most (theory.md): that is
-estimated, and rows are read until it is small. How many rows are read depends on v̂ and |κ̂| alone, which do
-not change when the arms are swapped, and never on Λ̂.
+covariance of Λ̂ with v̂, puts the two sides of detailed balance apart by κ / 3 (theory.md). T is such that
+both v and κ / 3 are small enough.
+
+*Pilot.* T is found from rows that are not those of the estimate. Who reads until the estimate itself looks
+good stops early where rows that carry much are missing, and the estimate is then off to one side: this
+biases a chain more than the skewness does for which more is read. Without replacement the pilot's rows are
+not lost: they are a part of the sum that is known.
 """
 
 from dataclasses import dataclass
@@ -56,16 +60,21 @@ from gumbelrace.population.base import (
     read,
 )
 
-# Rows are read a little beyond what the spread so far asks for, and at least half as many again.
-MARGIN, LEAST_GROWTH = 1.1, 1.5
+# Rows of the first pilot; one that asks for more than so many times its own rows is doubled first.
+PILOT_ROWS, TRUSTED = 8, 16
+# Rows are read a little beyond what the pilot asks for.
+MARGIN = 1.1
+# An estimate whose variance is so many times what it should be is not used: everything is read.
+SURPRISE = 4.0
 
-# Entries of the working memory: rows so far, a typical difference of the arms' rewards, and sums of the
-# first three powers of how far differences are from it.
+# The rows of the working memory, and its columns: how many rows, a typical difference of the arms' rewards,
+# and sums of the first three powers of how far differences are from it.
+PILOT, ESTIMATE = 0, 1
 COUNT, CENTRE, FIRST, SECOND, THIRD = range(5)
 
 
 class Reading(NamedTuple):
-    """Rule: read `first` rows, then until variance and error of the law are at most `most` and `error`."""
+    """Rule: read `first` rows or more, so that variance and error of the law are at most `most` and `error`."""
 
     first: int
     most: float
@@ -74,71 +83,110 @@ class Reading(NamedTuple):
 
     def working_memory(self, arms: int) -> Floats:
         """Make room for the sums of powers."""
-        return np.empty(5)
+        return np.empty((2, 5))
 
 
 class Spread(NamedTuple):
-    """How far an estimated log ratio may be off."""
+    """Variance and size of the third cumulant of the differences of single rows."""
 
     variance: float
-    skew: float  # what its third cumulant does to detailed balance
+    third: float
 
 
 @implements(rules.run, Reading)
 def _run(rule: Reading, workspace: SharedWorkspace) -> None:
-    state, size = workspace.state, workspace.sizes[0]
+    state, work = workspace.state, workspace.work
     reset(state, workspace.source)
     admit(state, workspace.source)
-    workspace.work[COUNT] = state.tally[EXHAUSTED] = 0
-    wanted, spread = size if rule.most == 0.0 or state.tally[AT_ONCE] else rule.first, Spread(0.0, 0.0)
-    while state.tally[ALIVE] == 2 and wanted > workspace.work[COUNT] and not state.tally[EXHAUSTED]:
-        if not read_until(workspace, wanted):
-            return
-        spread = spread_of(workspace)
-        wanted = rows_needed(rule, spread, workspace)
-    state.law_error[0] = spread.skew
-    name_answer(workspace, spread.variance)
+    work[PILOT, COUNT] = work[ESTIMATE, COUNT] = state.tally[EXHAUSTED] = 0
+    if state.tally[ALIVE] == 2 and not make_estimate(rule, workspace):
+        return
+    variance = 0.0
+    if state.tally[ALIVE] == 2 and not state.tally[EXHAUSTED]:
+        variance, state.law_error[0] = errors_of_estimate(workspace)
+        if variance > SURPRISE * rule.most:
+            variance = state.law_error[0] = 0.0
+            if not read_all(workspace):
+                return
+    name_answer(workspace, variance)
     rewind(workspace.order)
 
 
 @part
-def read_until(workspace: SharedWorkspace, wanted: int) -> bool:
-    """Read until so many rows were read, or all if that takes no longer; False after a fault."""
-    state, source, size = workspace.state, workspace.source, workspace.sizes[0]
-    if wanted * source.scan_speed >= size:
-        state.tally[EXHAUSTED] = 1
-        read_more(workspace, THE_REST)
-        return source.fault[CODE] == FINE
-    state.tally[LOOKS] += 1
-    while workspace.work[COUNT] < wanted and state.tally[ALIVE] == 2:
-        count = min(wanted - int(workspace.work[COUNT]), HELD)
-        by_weights = len(workspace.order.weights.keep) > 0
-        if not (read_by_weights(workspace, count) if by_weights else read_in_order(workspace, count)):
+def make_estimate(rule: Reading, workspace: SharedWorkspace) -> bool:
+    """Read a pilot, and as many rows as it asks for; all if that takes no longer. False after a fault."""
+    state, work, size = workspace.state, workspace.work, workspace.sizes[0]
+    at_once = rule.most == 0.0 or state.tally[AT_ONCE] == 1
+    if at_once or takes_all(workspace, rule.first + PILOT_ROWS):
+        return read_all(workspace)
+    if not read_rows(workspace, PILOT_ROWS, rule.first):
+        return False
+    wanted = rows_needed(rule, workspace)
+    while state.tally[ALIVE] == 2 and wanted > TRUSTED * work[PILOT, COUNT]:
+        if takes_all(workspace, 2 * int(work[PILOT, COUNT])):
+            return read_all(workspace)
+        if not read_rows(workspace, int(work[PILOT, COUNT]), 0):
             return False
+        wanted = rows_needed(rule, workspace)
+    if takes_all(workspace, wanted):
+        return read_all(workspace)
+    return read_rows(workspace, 0, wanted - int(work[ESTIMATE, COUNT]))
+
+
+@part
+def takes_all(workspace: SharedWorkspace, wanted: int) -> bool:
+    """Whether reading all rows takes no longer than reading so many random ones."""
+    return wanted * workspace.source.scan_speed >= workspace.sizes[0]
+
+
+@part
+def read_all(workspace: SharedWorkspace) -> bool:
+    """Read every row; False after a fault."""
+    workspace.state.tally[EXHAUSTED] = 1
+    read_more(workspace, THE_REST)
+    return workspace.source.fault[CODE] == FINE
+
+
+@part
+def read_rows(workspace: SharedWorkspace, pilot: int, estimate: int) -> bool:
+    """Read more rows for the pilot, and then for the estimate; False after a fault."""
+    state, by_weights = workspace.state, len(workspace.order.weights.keep) > 0
+    state.tally[LOOKS] += pilot + estimate > 0
+    while pilot + estimate > 0 and state.tally[ALIVE] == 2:
+        count = min(pilot + estimate, HELD, workspace.source.chunk if by_weights else HELD)
+        of_pilot = min(pilot, count)
+        if by_weights:
+            if not read_by_weights(workspace, of_pilot, count):
+                return False
+        elif not read_in_order(workspace, of_pilot, count):
+            return False
+        pilot, estimate = pilot - of_pilot, estimate - (count - of_pilot)
     return True
 
 
 @part
-def read_in_order(workspace: SharedWorkspace, count: int) -> bool:
+def read_in_order(workspace: SharedWorkspace, of_pilot: int, count: int) -> bool:
     """Read the next rows of the random order."""
-    state, sample = workspace.state, workspace.sample
+    state, sample, work = workspace.state, workspace.sample, workspace.work
     open_look(sample, False)
     if not read_more(workspace, count):
         return False
     state.tally[TAKEN] += count
-    if state.tally[ALIVE] == 2:
-        for run in range(sample.runs[1], sample.runs[0]):
-            add_powers(workspace.work, sample.rewards, sample.first[run], sample.length[run])
+    for run in range(sample.runs[1], sample.runs[0]):
+        first, length = sample.first[run], sample.length[run]
+        ours = min(of_pilot, length)
+        add_powers(work[PILOT], sample.rewards, first, ours)
+        add_powers(work[ESTIMATE], sample.rewards, first + ours, length - ours)
+        of_pilot -= ours
     return True
 
 
 @part
-def read_by_weights(workspace: SharedWorkspace, count: int) -> bool:
+def read_by_weights(workspace: SharedWorkspace, of_pilot: int, count: int) -> bool:
     """Read rows drawn with replacement; what is seen more often counts less (Horvitz & Thompson 1952)."""
     state, source, weights = workspace.state, workspace.source, workspace.order.weights
     rows, block = workspace.rows, workspace.block
-    count = min(count, source.chunk)
-    pick_rows(workspace.bits, weights, len(weights.keep), rows, count)
+    pick_rows(workspace.bits, weights, workspace.sizes[0], rows, count)
     if read(source, rows, count, state.arms, 2, block, 0) == 0:
         return False
     state.tally[EVALUATIONS] += 2 * count
@@ -147,7 +195,8 @@ def read_by_weights(workspace: SharedWorkspace, count: int) -> bool:
     for i in range(np.uint64(count)):
         block[PROPOSED, i] = reduced(block[PROPOSED, i], block[CURRENT, i]) / weights.chance[rows[i]]
         block[CURRENT, i] = 0.0
-    add_powers(workspace.work, block, 0, count)
+    add_powers(workspace.work[PILOT], block, 0, of_pilot)
+    add_powers(workspace.work[ESTIMATE], block, of_pilot, count - of_pilot)
     return True
 
 
@@ -156,7 +205,7 @@ def add_powers(powers: Floats, rewards: Floats, first: int, count: int) -> None:
     """Add powers of the differences of the arms' rewards in some columns."""
     begin, end = np.uint64(first), np.uint64(first + count)
     one, two = np.uint64(CURRENT), np.uint64(PROPOSED)
-    if powers[COUNT] == 0.0:
+    if powers[COUNT] == 0.0 and count > 0:
         total = 0.0
         for i in range(begin, end):
             total += reduced(rewards[two, i], rewards[one, i])
@@ -175,49 +224,48 @@ def add_powers(powers: Floats, rewards: Floats, first: int, count: int) -> None:
 
 
 @part
-def rows_in_all(workspace: SharedWorkspace) -> int:
-    """Count the rows whose mean was estimated."""
-    by_weights = len(workspace.order.weights.keep)
-    return by_weights if by_weights > 0 else workspace.sizes[0]
-
-
-@part
-def spread_of(workspace: SharedWorkspace) -> Spread:
-    """Tell how far the estimated log ratio may be off; not at all once all rows were read."""
-    state, powers, size = workspace.state, workspace.work, rows_in_all(workspace)
-    if state.tally[EXHAUSTED] or state.tally[ALIVE] < 2:
-        return Spread(0.0, 0.0)
-    taken, mean = powers[COUNT], powers[FIRST] / powers[COUNT]
+def spread_of(powers: Floats) -> Spread:
+    """Estimate the spread of the differences of single rows, which does not change if arms are swapped."""
+    count, mean = powers[COUNT], powers[FIRST] / powers[COUNT]
     squares = powers[SECOND] - mean * powers[FIRST]
     cubes = powers[THIRD] - 3.0 * mean * powers[SECOND] + 2.0 * mean * mean * powers[FIRST]
-    share = state.tally[TAKEN] / size  # read without replacement
-    of_rows = max(squares, 0.0) / (taken - 1.0)
-    third = abs(cubes) * taken / ((taken - 1.0) * (taken - 2.0))
-    factor = size / taken
-    cumulant = third * factor * factor * size * (1.0 - share)
-    return Spread(of_rows * factor * size * (1.0 - share), cumulant * (2.0 - share) / 6.0)
+    third = abs(cubes) * count / ((count - 1.0) * (count - 2.0))
+    return Spread(max(squares, 0.0) / (count - 1.0), third)
 
 
 @part
-def rows_needed(rule: Reading, spread: Spread, workspace: SharedWorkspace) -> int:
-    """Give the number of rows after which the estimate is expected to be good enough; 0 if it is."""
-    taken, share = workspace.work[COUNT], workspace.state.tally[TAKEN] / workspace.sizes[0]
-    if is_good_enough(rule, spread, workspace):
-        return 0
-    excess = max(spread.variance / rule.most, np.sqrt(spread.skew / rule.error))
-    # The variance falls as 1/T - 1/N; with replacement, the share of rows that need not be read again is 0.
-    wanted = MARGIN * taken * excess / (1.0 - share + share * excess)
-    return int(min(max(wanted, LEAST_GROWTH * taken), 1.0 * workspace.sizes[0]))
+def rows_left(workspace: SharedWorkspace) -> float:
+    """Count the rows whose sum is estimated: without replacement, all but the pilot's."""
+    in_order = len(workspace.order.weights.keep) == 0
+    return workspace.sizes[0] - (workspace.work[PILOT, COUNT] if in_order else 0.0)
 
 
 @part
-def is_good_enough(rule: Reading, spread: Spread, workspace: SharedWorkspace) -> bool:
-    """Whether no more rows are needed. Equal differences in the rows read prove nothing of the others."""
-    if workspace.state.tally[EXHAUSTED]:
-        return True
-    alike = ROUNDING * abs(workspace.work[CENTRE]) * rows_in_all(workspace)
-    seen = spread.variance > alike * alike
-    return seen and spread.variance <= rule.most and spread.skew <= rule.error
+def rows_needed(rule: Reading, workspace: SharedWorkspace) -> int:
+    """Give the number of rows after which the pilot expects the estimate to be good enough."""
+    pilot, left = workspace.work[PILOT], rows_left(workspace)
+    spread = spread_of(pilot)
+    # Equal differences in the rows read prove nothing of the others.
+    alike = ROUNDING * abs(pilot[CENTRE])
+    if spread.variance <= alike * alike:
+        return workspace.sizes[0]
+    for_variance = left * left * spread.variance / rule.most
+    for_law = left * np.sqrt(left * spread.third / (3.0 * rule.error))
+    wanted = MARGIN * max(for_variance, for_law)
+    if len(workspace.order.weights.keep) == 0:
+        wanted /= 1.0 + wanted / left
+    return int(min(max(wanted, 1.0 * rule.first), 1.0 * workspace.sizes[0]))
+
+
+@part
+def errors_of_estimate(workspace: SharedWorkspace) -> tuple[float, float]:
+    """Give the variance of the estimated log ratio, and what its skewness does to detailed balance."""
+    powers, left = workspace.work[ESTIMATE], rows_left(workspace)
+    spread, factor = spread_of(powers), left / powers[COUNT]
+    in_order = len(workspace.order.weights.keep) == 0
+    share = powers[COUNT] / left if in_order else 0.0
+    cumulant = spread.third * factor * factor * left * (1.0 - share)
+    return spread.variance * factor * left * (1.0 - share), cumulant * (2.0 - share) / 6.0
 
 
 @part
@@ -236,19 +284,21 @@ def name_answer(workspace: SharedWorkspace, variance: float) -> None:
 @part
 def penalty(variance: float, workspace: SharedWorkspace) -> float:
     """Give the first terms of Ceperley & Dewing's series for a variance estimated from T rows."""
-    taken, squared = workspace.work[COUNT], variance * variance
-    cubic = squared * variance / (3.0 * (taken + 1.0) * (taken + 3.0))
-    return variance / 2.0 + squared / (4.0 * (taken + 1.0)) + cubic
+    count, squared = workspace.work[ESTIMATE, COUNT], variance * variance
+    cubic = squared * variance / (3.0 * (count + 1.0) * (count + 3.0))
+    return variance / 2.0 + squared / (4.0 * (count + 1.0)) + cubic
 
 
 @part
 def log_ratio(workspace: SharedWorkspace) -> float:
     """Estimate the difference of the arms' values."""
-    state, powers = workspace.state, workspace.work
+    state, pilot, powers = workspace.state, workspace.work[PILOT], workspace.work[ESTIMATE]
     if state.tally[EXHAUSTED]:
         gap = state.sums[PROPOSED] - state.sums[CURRENT]
     else:
-        gap = (powers[CENTRE] + powers[FIRST] / powers[COUNT]) * rows_in_all(workspace)
+        gap = (powers[CENTRE] + powers[FIRST] / powers[COUNT]) * rows_left(workspace)
+        if len(workspace.order.weights.keep) == 0:
+            gap += pilot[CENTRE] * pilot[COUNT] + pilot[FIRST]
     return gap + (state.offset[PROPOSED] - state.offset[CURRENT])
 
 
