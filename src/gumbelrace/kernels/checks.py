@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.methods.default import chosen_method
+from gumbelrace.methods.default import chain_method
 from gumbelrace.methods.state import Question
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.pairs import Pairs
@@ -18,7 +18,7 @@ PRIOR = "log_prior(x)"
 
 def set_method(kernel: Any, delta: float | None, question: Question) -> None:
     """Give a frozen kernel the method that it was asked for, by `delta` or `method`, if that can answer."""
-    method = chosen_method(delta, kernel.method)
+    method = chain_method(delta, kernel.method, question)
     method.check_question(question)
     object.__setattr__(kernel, "method", method)
 

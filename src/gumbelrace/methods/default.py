@@ -1,7 +1,18 @@
 """Which method to use if the user does not say: one rule for `sample`, `best`, `audit` and all kernels.
 
-Neither `delta` nor `method` is given: the default method, at the default δ. `delta` alone: the default
-method at that δ. `method` alone: that one. Both: an error, since a method has a δ of its own.
+`method` alone: that one. `delta` alone: a race, which finds winners and is wrong with probability δ at most.
+Both: an error, since a method has a δ of its own. Neither: it depends on what is asked.
+
+- The best arm (`best`, `Slice`, temperature 0): a race, by `Betting` where a reward range is known, else by
+  the normal law; so too for `sample` and `audit`, whose draws then agree with exact ones.
+- A draw along a chain: `Absorb`. A decision on a move: `Penalty`. They need no winner, so that near ties cost
+  nothing, and the errors of races, which inflate a chain's variance, are not made.
+- But where arms have rows of their own, or any row may be -inf, means of a few rows tell little: a race.
+
+Means of a few rows tell nothing of rare rows either that carry the sum. Races by the normal law are as blind
+to them. What helps is knowledge: weights of the rows, which expansions have from their pilot and populations
+take as ``weights=``; or a reward range, which bounds what can hide. Where there is neither, the promise says
+what it assumes, and chains are checked when they end.
 """
 
 from contextlib import AbstractContextManager
@@ -12,12 +23,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gumbelrace.errors import InvalidArgument
+from gumbelrace.methods.absorb import Absorb
 from gumbelrace.methods.base import Asked, Method, Promise, checked_delta, checked_method
 from gumbelrace.methods.betting import Betting
 from gumbelrace.methods.loop import Plan
+from gumbelrace.methods.penalty import Penalty
 from gumbelrace.methods.race import Race
-from gumbelrace.methods.state import Results
-from gumbelrace.population.base import Population
+from gumbelrace.methods.state import Question, Results
+from gumbelrace.population.base import Floats, Population, SharedPopulation
 from gumbelrace.population.table import as_population
 
 # δ of decisions along a chain, such that means and variances are within 1% (benchmarks/chain_errors.py).
@@ -104,8 +117,82 @@ class Default(Method):
         return self.where(population.knows_range)
 
 
+@dataclass(frozen=True, repr=False)
+class DefaultInLaw(Method):
+    """The default method of draws and of moves along a chain: right in law, without finding winners.
+
+    Parameters
+    ----------
+    question : Question
+        DRAW or ACCEPT.
+
+    Examples
+    --------
+    >>> DefaultInLaw(Question.ACCEPT)
+    default method (Penalty)
+    """
+
+    question: Question
+
+    picks_rows = True
+
+    def __repr__(self) -> str:
+        """Say in words what was chosen: users cannot write the class."""
+        return f"default method ({type(self._method).__name__})"
+
+    @property
+    def answers(self) -> frozenset[Question]:  # type: ignore[override]
+        """The question that it is for."""
+        return frozenset({self.question})
+
+    @property
+    def promise(self) -> Promise:
+        """What is promised of populations with which nothing is wrong."""
+        return self._method.promise
+
+    def promised(self, population: Population) -> Promise:
+        """Give what the population's default method promises."""
+        return self._of(population).promised(population)
+
+    def rule(self, population: Population) -> Any:
+        """Give the rule of the population's default method."""
+        return self._of(population).rule(population)
+
+    def plan(
+        self,
+        asked: Asked,
+        population: Population,
+        rng: np.random.Generator,
+        rows: np.random.Generator | None = None,
+    ) -> AbstractContextManager[Plan]:
+        """Lend the plan of the population's default method."""
+        return self._of(population, asked.temperature).plan(asked, population, rng, rows)
+
+    def answer_each(
+        self, asked: Asked, population: Population, offsets: Floats, rng: np.random.Generator
+    ) -> Results:
+        """Answer a question once for each row of `offsets`, with the population's default method."""
+        return self._of(population, asked.temperature).answer_each(asked, population, offsets, rng)
+
+    @property
+    def _method(self) -> Method:
+        return Absorb() if self.question == Question.DRAW else Penalty()
+
+    def _of(self, population: Population, temperature: float = 1.0) -> Method:
+        means_tell = isinstance(population, SharedPopulation) and not population.may_be_impossible
+        # At temperature 0 a draw is the best arm.
+        return self._method if means_tell and temperature > 0.0 else Default()._of(population)
+
+
+def chain_method(delta: float | None, method: Method | None, question: Question) -> Method:
+    """Give the method that a user has asked for, of the decisions of a chain."""
+    return chosen_method(
+        delta, method, Default() if question == Question.WINNER else DefaultInLaw(question)
+    )
+
+
 def chosen_method(delta: float | None, method: Method | None, default: Method | None = None) -> Method:
-    """Give the method that a user has asked for; the default one is that of a chain unless it is given.
+    """Give the method that a user has asked for; the default one is the race of a chain, unless given.
 
     Examples
     --------
@@ -121,7 +208,7 @@ def chosen_method(delta: float | None, method: Method | None, default: Method | 
 
 def _example(method: Method, delta: float) -> str:
     """Show the same method at another δ, if it has one, as a user would write it."""
-    if isinstance(method, Default):
+    if isinstance(method, Default | DefaultInLaw):
         return ": leave method out"
     if not is_dataclass(method) or all(item.name != "delta" for item in fields(method)):
         return f": {type(method).__name__} has no delta of its own"
