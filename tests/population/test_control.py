@@ -172,3 +172,53 @@ def test_another_control_variate_compiles_nothing(share):
             before = counts
     assert counts == before
     assert residual is difference(entry, approximate, 2)
+
+
+# ---- Head, tail and weights ----
+
+
+def weighted(kind, rewards, **options):
+    size, arms = rewards.shape
+    if kind == "factors":
+        return gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], size, arms, **options)
+    return gr.compiled(entry, (rewards, np.zeros(rewards.shape, np.int64)), size, arms, **options)
+
+
+@pytest.mark.parametrize("kind", ["compiled", "factors"])
+def test_weights_stay_with_the_population(kind):
+    """Beside declared rows, which are the head, and a control variate that has none of its own."""
+    case, weights = Case(300, 3, 0.1), np.arange(1.0, 301.0)
+    assert weighted(kind, case.rewards).rows.weights is None
+    population = weighted(kind, case.rewards, weights=weights, impossible=[7])
+    head = np.union1d(case.rows.head, [7])
+    expected = weights.copy()
+    expected[7] = 0.0
+    np.testing.assert_array_equal(population.rows.weights, expected)
+    both = population.minus(case.control())
+    expected[head] = 0.0
+    np.testing.assert_array_equal(both.rows.weights, expected)
+    np.testing.assert_array_equal(both.rows.head, head)
+    assert_same_sums(both, case.sums)
+
+
+@pytest.mark.parametrize("kind", ["compiled", "factors"])
+@pytest.mark.parametrize("weights", [np.ones(299), -np.ones(300), np.full(300, np.nan)])
+def test_wrong_weights_are_refused(kind, weights):
+    with pytest.raises(gr.errors.GumbelraceError, match="weights"):
+        weighted(kind, np.zeros((300, 2)), weights=weights)
+
+
+@pytest.mark.parametrize("method", ONE_OF_EACH, ids=repr)
+def test_functions_get_the_user_s_row_numbers(method):
+    """Whoever reads a tail reads rows of the tail, under their own numbers."""
+    case, asked = Case(300, 2, 0.1), []
+
+    def log_factors(index, arms):
+        asked.append(index)
+        return case.rewards[np.ix_(index, arms)]
+
+    population = gr.factors(log_factors, 300, 2).minus(case.control())
+    np.testing.assert_array_equal(asked.pop(), case.rows.head)
+    method.best(population, None, seeded())
+    assert len(asked) > 0 or method == gr.Betting()
+    assert np.isin(np.concatenate([[case.rows.tail[0]], *asked]), case.rows.tail).all()

@@ -438,15 +438,21 @@ class Rows:
         kept[self.head] = 0.0
         return kept if kept.any() else None
 
-    @functools.cached_property
-    def tail(self) -> NDArray[np.int64]:
-        """The rows that are not in the head."""
-        return np.delete(np.arange(self.size), self.head)
+    def __reduce__(self) -> Any:
+        """Leave to pickle what rows are made of, not the tables that follow from it."""
+        weights, bounds = self._of_all
+        made = functools.partial(Rows, head=self.head, weights=weights, bounds=bounds)
+        return made, (self.size, self.block)
 
     @property
+    def tail(self) -> NDArray[np.int64]:
+        """The rows that are not in the head."""
+        return self.names if len(self.head) else np.arange(self.size)
+
+    @functools.cached_property
     def names(self) -> NDArray[np.int64]:
         """The row at each place of the tail; empty if places are rows."""
-        return self.tail if len(self.head) else NO_ROWS
+        return np.delete(np.arange(self.size), self.head) if len(self.head) else NO_ROWS
 
     @property
     def tail_size(self) -> int:
