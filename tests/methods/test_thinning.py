@@ -95,6 +95,19 @@ def test_draws_are_exact(make, temperature):
     assert 0 < results.evaluations.mean() < 0.2 * rewards.size
 
 
+def test_draws_from_a_large_table_are_exact():
+    """Its rows lie in memory in a random order, and are picked there one by one."""
+    rewards = np.random.default_rng(2).uniform(-1.0, [1.0, 0.5, 1.1], (20_000, 3)) * 2e-5
+    for asked in (DRAW, ACCEPT):
+        arms = rewards[:, : 3 if asked is DRAW else 2]
+        found, results = frequencies(gr.Thinning(), asked, gr.table(arms), np.zeros(arms.shape[1]))
+        chance = np.exp(-np.maximum(arms[:, 0] - arms[:, 1], 0.0).sum())
+        assert is_close(
+            found, softmax(arms.sum(axis=0)) if asked is DRAW else np.array([1.0 - chance, chance])
+        )
+        assert 0 < results.evaluations.mean() < 10
+
+
 def test_sample_takes_it():
     draws = gr.sample(bounded(rewards_of(3)), size=500, method=gr.Thinning(), rng=3)
     assert draws.fraction < 0.2
