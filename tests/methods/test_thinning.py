@@ -24,7 +24,7 @@ class HalfDeaf(gr.Thinning):
     """Negative control: rows ring half as often as their bounds ask for."""
 
     def rule(self, population):
-        return Rings(0.5 * population.rows.total_bound, uneven=False)
+        return Rings(0.5 * population.rows.mean_bound, uneven=False)
 
 
 def rewards_of(arms, scale=0.004):
