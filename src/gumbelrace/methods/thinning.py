@@ -73,7 +73,7 @@ class Trial(NamedTuple):
     """What rings may reject: an arm, in place of another or of the most that it could be."""
 
     arm: int
-    readers: int  # arms that a ring reads: the first of those in the race
+    arms_read: int  # by a ring: the first of those in the race
     width: float  # what a row of the largest bound loses at most
     top: float  # what it gives at most; NaN: the arm takes the place of CURRENT
 
@@ -198,7 +198,7 @@ def passes(rule: Rings, workspace: SharedWorkspace, trial: Trial, count: int) ->
     state, source, rows, rewards = workspace.state, workspace.source, workspace.rows, workspace.block
     chance = workspace.order.bounds.chance
     pick_rows(workspace.bits, workspace.order.bounds, workspace.sizes[0], rows, count)
-    state.tally[EVALUATIONS] += read(source, rows, count, state.arms, trial.readers, rewards, 0)
+    state.tally[EVALUATIONS] += read(source, rows, count, state.arms, trial.arms_read, rewards, 0)
     state.tally[LOOKS] += 1
     if source.fault[CODE] != FINE:
         return False
