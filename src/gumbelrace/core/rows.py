@@ -497,9 +497,9 @@ class Rows:
         return self._pool.lend()
 
     @functools.cached_property
-    def total_bound(self) -> float:
-        """Sum of the bounds of the tail, which are relative to the largest."""
-        return float(self.tail_size if self.bounds is None else self.bounds.sum())
+    def mean_bound(self) -> float:
+        """Mean of the bounds of the tail, which are relative to the largest."""
+        return 1.0 if self.bounds is None else float(self.bounds.sum()) / self.tail_size
 
     def _new_stream(self) -> Stream:
         return new_stream(self.tail_size, self.block, self.names, self._weighted, self._bounded)

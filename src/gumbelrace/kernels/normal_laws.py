@@ -129,6 +129,7 @@ class Laws(NamedTuple):
     dimensions: Indices
     means: Floats
     roots: Floats
+    inverses: Floats  # of the roots: to multiply is faster than to solve
     log_volumes: Floats
     limits: Floats  # of the squared length of a standardised parameter; beyond, decisions are exact
 
@@ -137,12 +138,13 @@ def laws_of(pseudopriors: Sequence[NormalPseudoprior], guard: float | None = Non
     """Put laws of different dimensions side by side."""
     dimensions = np.array([len(law.mean) for law in pseudopriors])
     count, width = len(dimensions), int(dimensions.max())
-    means, roots = np.zeros((count, width)), np.zeros((count, width, width))
+    means, (roots, inverses) = np.zeros((count, width)), np.zeros((2, count, width, width))
     for k, law in enumerate(pseudopriors):
-        means[k, : dimensions[k]] = law.mean
-        roots[k, : dimensions[k], : dimensions[k]] = law.root
+        d = dimensions[k]
+        means[k, :d], roots[k, :d, :d] = law.mean, law.root
+        inverses[k, :d, :d] = scipy.linalg.solve_triangular(law.root, np.eye(d), lower=True)
     log_volumes = np.array([law.log_volume for law in pseudopriors])
-    return Laws(dimensions, means, roots, log_volumes, limits_of(dimensions, guard))
+    return Laws(dimensions, means, roots, inverses, log_volumes, limits_of(dimensions, guard))
 
 
 def law_of_steps(root: Floats) -> Laws:
@@ -150,8 +152,9 @@ def law_of_steps(root: Floats) -> Laws:
     matrix = np.diag(root) if root.ndim == 1 else root
     if np.triu(matrix, 1).any():
         matrix = np.transpose(np.linalg.qr(matrix.T).R)
-    d = len(matrix)
-    return Laws(np.array([d]), np.zeros((1, d)), np.array(matrix[None], order="C"), np.zeros(1), UNLIMITED)
+    d, unused = len(matrix), np.zeros((1, *matrix.shape))  # nobody standardises a step
+    root = np.array(matrix[None], order="C")
+    return Laws(np.array([d]), np.zeros((1, d)), root, unused, np.zeros(1), UNLIMITED)
 
 
 UNLIMITED = np.full(1, np.inf)
@@ -178,13 +181,15 @@ def draw(laws: Laws, model: int, rng: np.random.Generator, z: Floats) -> float:
 @part
 def standardise(laws: Laws, model: int, x: Floats, z: Floats) -> float:
     """Find z such that x = mean + L z; return its squared length."""
-    squared = 0.0
-    for i in range(laws.dimensions[model]):
-        left = x[i] - laws.means[model, i]
-        for j in range(i):
-            left -= laws.roots[model, i, j] * z[j]
-        z[i] = left / laws.roots[model, i, i]
-        squared += z[i] * z[i]
+    d, squared = laws.dimensions[model], 0.0
+    for i in range(d):
+        z[i] = x[i] - laws.means[model, i]
+    for i in range(d - 1, -1, -1):  # those before the i-th are still differences
+        total = 0.0
+        for j in range(i + 1):
+            total += laws.inverses[model, i, j] * z[j]
+        z[i] = total
+        squared += total * total
     return squared
 
 

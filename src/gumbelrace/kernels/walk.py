@@ -80,22 +80,18 @@ class Walk:
         """Make steps from `position`."""
         history = new_history(count, len(position))
         self._slots.parameters[CURRENT], self._rng = position, rng
+        if self._proposing.of_logarithms:
+            check_positive(position)
         with self._workspace.contest(rng) as contest, self._hooks.locked(rng.bit_generator.lock):
             made = walk(contest, self._proposing, rng, history)
         if made < count:
-            self._explain()
+            refuse_start(self._slots.numbers[CURRENT, PRIOR], self._slots.parameter(CURRENT))
+            raise InvalidArgument(
+                "log_prior, the control variate or a row that is read every time gave NaN or +inf, or "
+                f"raised an exception, at {self._slots.parameters}"
+            )
         counts: Any = (*history.counts.T, history.accepted, history.law_errors)
         return Block(Position(history.positions), Info(*counts))
-
-    def _explain(self) -> None:
-        """Say why no step could be made."""
-        refuse_start(self._slots.numbers[CURRENT, PRIOR], self._slots.parameter(CURRENT))
-        if self._proposing.of_logarithms:
-            check_positive(self._slots.parameter(CURRENT))
-        raise InvalidArgument(
-            "log_prior, the control variate or a row that is read every time gave NaN or +inf, or raised "
-            f"an exception, at {self._slots.parameters}"
-        )
 
     def _proposing_of(self, dimension: int) -> Proposing:
         if hasattr(self._proposal, "laws"):

@@ -60,7 +60,7 @@ ROUNDING = 1e-9
 class Rings(NamedTuple):
     """Rule: let rows ring at the rate of their bounds."""
 
-    total: float  # of the bounds, relative to the largest
+    mean: float  # of the bounds, relative to the largest
     uneven: bool  # whether rows differ in their bounds, which are then of sizes
     keeps: bool = False
 
@@ -73,7 +73,7 @@ class Trial(NamedTuple):
     """What rings may reject: an arm, in place of another or of the most that it could be."""
 
     arm: int
-    readers: int  # arms that a ring reads: the first of those in the race
+    arms_read: int  # by a ring: the first of those in the race
     width: float  # what a row of the largest bound loses at most
     top: float  # what it gives at most; NaN: the arm takes the place of CURRENT
 
@@ -109,14 +109,20 @@ def expected(rule: Rings, workspace: SharedWorkspace) -> float:
     state, source, widest = workspace.state, workspace.source, 0.0
     if state.tally[QUESTION] == ACCEPTED:
         widest = max(width(rule, source, CURRENT, PROPOSED), width(rule, source, PROPOSED, CURRENT))
-        return rule.total * widest
+        return total(rule, workspace) * widest
     for a in range(state.tally[ALIVE]):
         widest = max(widest, width(rule, source, state.arms[a], state.arms[a]))
     if state.temperature[0] == 0.0:
         return np.inf
-    of_a_trial = rule.total * widest / state.temperature[0]
+    of_a_trial = total(rule, workspace) * widest / state.temperature[0]
     # A trial succeeds with probability exp(-of_a_trial) at least, and reads one arm.
     return of_a_trial * np.exp(of_a_trial) / state.tally[ALIVE]
+
+
+@part
+def total(rule: Rings, workspace: SharedWorkspace) -> float:
+    """Add up the bounds of all rows."""
+    return rule.mean * workspace.sizes[0]
 
 
 @part
@@ -161,7 +167,7 @@ def propose(rule: Rings, workspace: SharedWorkspace) -> None:
     state, temperature, best, place = workspace.state, workspace.state.temperature[0], -np.inf, 0
     for a in range(state.tally[ALIVE]):
         arm = state.arms[a]
-        most = state.offset[arm] + rule.total * top(rule, workspace.source, arm)
+        most = state.offset[arm] + total(rule, workspace) * top(rule, workspace.source, arm)
         value = most / temperature + gumbel(workspace.noise)
         if value > best:
             best, place = value, a
@@ -171,7 +177,7 @@ def propose(rule: Rings, workspace: SharedWorkspace) -> None:
 @part
 def outlasts(rule: Rings, workspace: SharedWorkspace, trial: Trial, temperature: float) -> bool:
     """Whether no ring rejects; False after a fault as well."""
-    left, batch = rule.total * trial.width / temperature, FIRST
+    left, batch = total(rule, workspace) * trial.width / temperature, FIRST
     while True:
         count = 0
         while count < min(batch, workspace.source.chunk):
@@ -190,14 +196,14 @@ def outlasts(rule: Rings, workspace: SharedWorkspace, trial: Trial, temperature:
 def passes(rule: Rings, workspace: SharedWorkspace, trial: Trial, count: int) -> bool:
     """Whether none of `count` rings rejects; False after a fault as well."""
     state, source, rows, rewards = workspace.state, workspace.source, workspace.rows, workspace.block
-    chance, mean = workspace.order.bounds.chance, rule.total / workspace.sizes[0]
+    chance = workspace.order.bounds.chance
     pick_rows(workspace.bits, workspace.order.bounds, workspace.sizes[0], rows, count)
-    state.tally[EVALUATIONS] += read(source, rows, count, state.arms, trial.readers, rewards, 0)
+    state.tally[EVALUATIONS] += read(source, rows, count, state.arms, trial.arms_read, rewards, 0)
     state.tally[LOOKS] += 1
     if source.fault[CODE] != FINE:
         return False
     for i in range(count):
-        bound = chance[rows[i]] * mean if rule.uneven else 1.0
+        bound = chance[rows[i]] * rule.mean if rule.uneven else 1.0
         most = rewards[CURRENT, i] if np.isnan(trial.top) else bound * trial.top
         loss, limit = most - rewards[trial.arm, i], bound * trial.width
         if is_beyond(rule, trial, loss, limit):
@@ -263,6 +269,6 @@ class Thinning(Method):
         """Give the rule by which rows ring."""
         if not isinstance(population, SharedPopulation):
             raise InvalidArgument("Thinning reads rows that all arms share; independent arms have none")
-        return Rings(population.rows.total_bound, population.rows.bounds is not None)
+        return Rings(population.rows.mean_bound, population.rows.bounds is not None)
 
     answer_each = Method._answer_each
