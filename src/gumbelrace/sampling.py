@@ -27,7 +27,7 @@ HELD = 2**20
 SHOWN = 6
 DRAW = Asked(Question.DRAW)
 # What is kept of each draw.
-DRAWN = ("arms", "evaluations", "looks", "exhausted")
+DRAWN = ("arms", "evaluations", "looks", "exhausted", "law_error")
 AnyPopulation = TypeVar("AnyPopulation", bound=Population)
 
 
@@ -48,12 +48,15 @@ class TotalVariation:
         Given the order, the law of a draw may be somewhat further from p(x), or closer, and all draws
         have that law. If not, every draw has an order of its own, and the bound holds for the population
         as it is.
+    seen : float
+        How far the rows read show the law to be off, if the method is right in law only.
     """
 
     bound: float
     proved: bool
     assumption: str | None
     shared_order: bool
+    seen: float = 0.0
 
     def __float__(self) -> float:
         """Give the bound as a number."""
@@ -63,7 +66,12 @@ class TotalVariation:
         """Say the bound and what it rests on."""
         ground = "proved" if self.proved else f"assuming that {self.assumption}"
         average = " (on average over the order of the rows, which the draws share)" * self.shared_order
-        return f"total variation ≤ {self.bound:g}, {ground}{average}"
+        return f"total variation ≤ {self.bound:g}, {ground}{average}{skewness(self.seen)}"
+
+
+def skewness(seen: float) -> str:
+    """Say how far the law is off by what the rows show of their skewness, if it is."""
+    return f"; skewness seen: {seen:.1g}" if seen > 0.0 else ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,13 +89,16 @@ class Draws:
     fraction : float
         Share of all rewards that was read, on average.
     promise : Promise
-        How likely a draw differs from the exact one with the same noise.
+        How likely a draw differs from the exact one with the same noise; or how far its law may be off.
     shared_order : bool
         Whether the draws share a random order of the rows.
     checked : Audit or None
         What came out when draws were compared with exact ones, if that was worth its cost.
     arm_names : tuple of str, or None
         The names of all arms, where they have names.
+    law_error : float
+        How far the law of the draws is off by what was read, on average, if the method is right in law
+        only: most of it is due to the skewness of rewards.
     """
 
     arms: NDArray[np.int64]
@@ -99,6 +110,7 @@ class Draws:
     shared_order: bool = False
     checked: Audit | None = None
     arm_names: tuple[str, ...] | None = None
+    law_error: float = 0.0
 
     @property
     def arm(self) -> int:
@@ -115,8 +127,8 @@ class Draws:
     @property
     def tv_bound(self) -> TotalVariation:
         """How far the law of a draw can be from p(x)."""
-        promise = self.promise
-        return TotalVariation(promise.delta, promise.proved, promise.assumption, self.shared_order)
+        promise, shared = self.promise, self.shared_order
+        return TotalVariation(promise.delta, promise.proved, promise.assumption, shared, self.law_error)
 
     def __repr__(self) -> str:
         """Show the states drawn, those drawn most often first, and what was read."""
@@ -125,7 +137,7 @@ class Draws:
         named = [self.arm_names[arm] if self.arm_names else arm for arm in states[order]]
         shown = ", ".join(f"{name}: {count}" for name, count in zip(named, counts[order], strict=True))
         more = ", ..." if len(states) > SHOWN else ""
-        read = f"fraction={self.fraction:.3g}, promise={self.promise}"
+        read = f"fraction={self.fraction:.3g}, promise={self.promise}{skewness(self.law_error)}"
         return f"Draws({len(self.arms)} of {{{shown}{more}}}, {read})"
 
 
@@ -163,8 +175,8 @@ def sample(
         draws from all other populations have an order each.
     check : bool, optional
         Whether draws are compared with exact ones, for which all rewards are read once. Default: if the
-        draws have read as much as that or more, not all of them everything, and the method can err: it
-        doubles what is read at most. It changes no draw.
+        draws have read as much as that or more, not all of them everything, and the method finds winners
+        and can err: it doubles what is read at most. It changes no draw.
 
     Returns
     -------
@@ -241,6 +253,13 @@ class Kept:
 
 
 def _is_worth(check: bool | None, population: Population, draws: "Draws", method: Method) -> bool:
+    if not method.finds_winners:
+        if check:
+            raise InvalidArgument(
+                f"{type(method).__name__} finds no winner: its draws are right in law, and cannot be "
+                "compared one by one; leave check out, and see gumbelrace.audit"
+            )
+        return False
     if check is not None:
         return check
     affordable = population.rewards <= np.sum(draws.evaluations)
@@ -278,14 +297,15 @@ def share_read(evaluations: int, draws: int, population: Population) -> float:
 
 
 def _draws(population: Population, found: list[Results], promise: Promise, shared_order: bool) -> Draws:
-    arms, evaluations, looks, exhausted = (
+    arms, evaluations, looks, exhausted, law_error = (
         np.concatenate(parts) if parts else np.zeros(0, np.int64)
         for parts in ([getattr(part, name) for part in found] for name in DRAWN)
     )
     evaluations[:1] += population.read_before  # once for all draws, in whatever orders
     fraction = share_read(int(evaluations.sum()), len(arms), population)
     took = evaluations, looks, exhausted.astype(np.bool_), fraction
-    return Draws(arms, *took, promise, shared_order, arm_names=population.names)
+    off = float(np.mean(law_error)) if len(arms) else 0.0
+    return Draws(arms, *took, promise, shared_order, arm_names=population.names, law_error=off)
 
 
 def best(

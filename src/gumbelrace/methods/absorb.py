@@ -1,14 +1,14 @@
 """Absorb: a draw that needs no winner, since the error of a subsample takes part in its randomness.
 
-To draw an arm is to find the best of values plus Gumbel noise. A Gumbel variable is the sum of a normal one,
-N(0, s²), and a correction C (`corrections`). Sums that are estimated from T rows come with an error that is
-nearly normal, of known covariance Σ. Only differences of arms count: P = I - 11ᵀ/D. As soon as no eigenvalue
-of PΣP is above s², normal noise of covariance s²I - PΣP is added, and all arms carry independent N(0, s²),
-which with the corrections is Gumbel noise. Near ties cost nothing. Of two arms, the difference carries
-logistic noise, which leaves room for a larger s.
+To draw an arm is to find the best of values plus Gumbel noise. A Gumbel variable is the sum of a normal
+one, N(0, s²), and a correction C (`corrections`). Sums that are estimated from T rows come with an error
+that is nearly normal, of known covariance Σ. Only differences of arms count: P = I - 11ᵀ/D. As soon as no
+eigenvalue of PΣP is above s², normal noise of covariance s²I - PΣP is added, and all arms carry independent
+N(0, s²), which with the corrections is Gumbel noise. Near ties cost nothing. Of two arms, the difference
+carries logistic noise, which leaves room for a larger s.
 
-How many rows are read depends on covariances and on what is found of the law of the error, not on who leads;
-but arms that trail by more than the noise that is left can bring back are dropped.
+How many rows are read depends on covariances and on what is found of the law of the error, not on who
+leads; but arms that trail by more than the noise that is left can bring back are dropped.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ from gumbelrace.methods.absorb_moments import (
     put_noise,
 )
 from gumbelrace.methods.base import Method, Promise
-from gumbelrace.methods.corrections import GUMBEL, PAIR, Correction, draw_correction, widest
+from gumbelrace.methods.corrections import GUMBEL, PAIR, Correction, draw_correction, finest, widest
 from gumbelrace.methods.race import DECLARED
 from gumbelrace.methods.race_independent import ROUNDING
 from gumbelrace.methods.reading import HELD, THE_REST, Sample, fresh_rows, open_look, total
@@ -64,8 +64,8 @@ from gumbelrace.population.base import CODE, FINE, Population, SharedPopulation,
 
 # Arms are dropped if a normal variable brings them back with a chance of 1e-6.
 FAR = 4.75
-# A look is at most so many times what was read before, so that arms are dropped on the way; and has at least
-# so many rows, of which third moments are taken.
+# A look is at most so many times what was read before, so that arms are dropped on the way; and has at
+# least so many rows, of which third moments are taken.
 GROWTH, LEAST = 4, 32
 # Rows are read a little beyond what the covariances so far ask for.
 MARGIN = 1.05
@@ -100,6 +100,7 @@ def _run(rule: Absorbing, workspace: SharedWorkspace) -> None:
         if not read_until(rule, workspace, wanted, deviation):
             return
         wanted = plan(rule, workspace, deviation) if state.tally[ALIVE] > 1 else 0
+    wanted = size if state.tally[ALIVE] == 0 else wanted  # all have shown a -inf
     if state.tally[ALIVE] != 1 and wanted >= size:
         read_everything(workspace)
     if workspace.source.fault[CODE] == FINE:
@@ -273,35 +274,33 @@ def plan(rule: Absorbing, workspace: SharedWorkspace, deviation: float) -> int:
     alive, variance, size = state.tally[ALIVE], deviation * deviation, workspace.sizes[0]
     skewed, hidden = law_errors(workspace)
     state.law_error[0] = skewed + hidden
-    scale = size * size / taken * share_left(workspace)
-    put_covariances(moments, state, scale)
-    if state.law_error[0] <= rule.error and factorise(moments, alive, variance):
+    put_covariances(moments, state, size * size / taken * share_left(workspace))
+    largest = largest_eigenvalue(moments, alive)
+    fits = state.law_error[0] <= rule.error and largest <= variance
+    if fits and factorise(moments, alive, variance):
         return taken
-    put_covariances(moments, state, scale)
-    needed = MARGIN * largest_eigenvalue(moments, alive) / variance
     # Of rows that weigh less by half, skewness does a fourth, and a hidden one an eighth.
-    needed = max(needed, np.sqrt(2.0 * skewed / rule.error), np.cbrt(2.0 * hidden / rule.error))
-    return next_target(workspace, needed)
+    needed = max(np.sqrt(2.0 * skewed / rule.error), np.cbrt(2.0 * hidden / rule.error))
+    return next_target(workspace, max(MARGIN * largest / variance, needed))
 
 
 @part
 def law_errors(workspace: SharedWorkspace) -> tuple[float, float]:
     """Estimate how far the law of a draw is off: by what was seen, and by what a range allows unseen."""
-    state, source, temperature = workspace.state, workspace.source, workspace.state.temperature[0]
-    per_row, left = workspace.sizes[0] / state.tally[TAKEN], share_left(workspace)
+    state, left, temperature = workspace.state, share_left(workspace), workspace.state.temperature[0]
+    per_row = workspace.sizes[0] / (state.tally[TAKEN] * temperature)
     highest = lowest = state.arms[0]
     for a in range(1, state.tally[ALIVE]):
         arm = state.arms[a]
-        highest = arm if unseen(workspace, arm, highest) > unseen(workspace, highest, arm) else highest
-        lowest = arm if unseen(workspace, lowest, arm) > unseen(workspace, arm, lowest) else lowest
-    jump = per_row * left * unseen(workspace, highest, lowest) / temperature
-    skewed = off_normal(workspace.work, state, per_row / temperature, left)
-    return skewed, LARGEST_DERIVATIVE / 3.0 * jump**3
+        highest = arm if unseen(workspace, arm, lowest) > unseen(workspace, highest, lowest) else highest
+        lowest = arm if unseen(workspace, highest, arm) > unseen(workspace, highest, lowest) else lowest
+    jump = per_row * left * unseen(workspace, highest, lowest)
+    return off_normal(workspace.work, state, per_row, left), LARGEST_DERIVATIVE / 3.0 * jump**3
 
 
 @part
 def next_target(workspace: SharedWorkspace, needed: float) -> int:
-    """Give how many rows make one weigh `needed` times less; all, if it takes less to read them in order."""
+    """Give how many rows make one weigh `needed` times less; all, if to scan them takes less."""
     taken, size, source = workspace.state.tally[TAKEN], workspace.sizes[0], workspace.source
     left = share_left(workspace)
     target = 1.0 / (left / taken / max(needed, 1.0) + (1.0 - left) / taken)
@@ -342,15 +341,15 @@ def choose(workspace: SharedWorkspace, deviation: float, exhausted: bool) -> Non
 class Absorb(Method):
     """Draw from few rows, without finding out which arm is the best: near ties cost nothing.
 
-    The error of sums that are estimated from a random sample of rows becomes part of the Gumbel noise of the
-    draw. The law of a draw is right up to `error` as far as means of rows are normally distributed; how far
-    they are from it is estimated from the rows, and more are read where it matters.
+    The error of sums that are estimated from a random sample of rows becomes part of the Gumbel noise of
+    the draw. The law of a draw is right up to `error` as far as means of rows are normally distributed; how
+    far they are from it is estimated from the rows, and more are read where it matters.
 
     Parameters
     ----------
     error : float
-        How far the law of a draw may be off, in total variation. Half of it is for what normal noise can do,
-        half for how far estimates are from normal.
+        How far the law of a draw may be off, in total variation. Half of it is for what the corrections
+        lack, half for how far estimates are from normal.
     first : int
         Rows that are read at least.
 
@@ -358,40 +357,45 @@ class Absorb(Method):
     --------
     >>> import numpy as np, gumbelrace as gr
     >>> rng = np.random.default_rng(0)
-    >>> y, centers = rng.normal(0.3, 1.0, 50_000), np.array([0.29, 0.3, 0.31])
-    >>> population = gr.table(-0.5 * (y[:, None] - centers) ** 2)
+    >>> population = gr.table(1e-4 * rng.normal(size=(100_000, 4)) + [0.0, 1e-5, 0.0, 0.0])
     >>> draws = gr.sample(population, size=1000, method=gr.Absorb(), rng=rng)
-    >>> np.bincount(draws.arms, minlength=3).argmax()
-    np.int64(1)
+    >>> draws.fraction < 0.01, draws.promise
+    (True, Promise(...))
     """
 
     error: float = 1e-3
     first: int = 32
     answers: ClassVar[frozenset[Question]] = frozenset({Question.DRAW})
-    #: It draws rows with replacement by their weights, where they have weights.
     picks_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         checked_count(self.first, "first", least=3)
-        if not (isinstance(self.error, Real) and 0.0 < float(self.error) < 1.0):
-            raise InvalidArgument(f"error is {self.error!r}; it must lie strictly between 0 and 1")
-        self._corrections  # noqa: B018: an error that is too small is refused at once
+        least = 2.0 * finest(GUMBEL)
+        if not (isinstance(self.error, Real) and least <= float(self.error) < 1.0):
+            raise InvalidArgument(f"error is {self.error!r}; it must lie between {least:.2g} and 1")
 
-    @property
-    def _corrections(self) -> tuple[Correction, Correction]:
+    def corrections(self) -> tuple[Correction, Correction]:
+        """Give what normal noise lacks of the noise of many arms, and of two."""
         # Errors are relative to p (1 - p): at most 1/4 for two arms, and of many they add up to 1 at most.
         return widest(GUMBEL, self.error / 2.0), widest(PAIR, 2.0 * self.error)
 
     @property
     def promise(self) -> Promise:
         """The law of a draw is right, if means of rows are normal."""
-        return Promise(self.error, f"means of {self.first} rows and more are normal").under(DECLARED)
+        return Promise(float(self.error), f"means of {self.first} rows and more are normal", "law")
+
+    def promised(self, population: Population) -> Promise:
+        """Give how wrong the law may be, which rests on more where no range is known."""
+        known, control = population.knows_range, population.known
+        finite = known or (control is not None and control.finite)
+        unseen = None if known else "no few rows carry the sums"
+        return self.promise.under(unseen).under(None if finite else DECLARED).on(population)
 
     def rule(self, population: Population) -> Absorbing:
         """Give the rule by which rows are read."""
         if not isinstance(population, SharedPopulation):
             raise InvalidArgument("Absorb reads rows that all arms share; independent arms have none")
         # Where any row may be -inf, an estimate tells nothing: everything is read.
-        return Absorbing(self.first, self.error / 2.0, *self._corrections, population.may_be_impossible)
+        return Absorbing(self.first, self.error / 2.0, *self.corrections(), population.may_be_impossible)
 
     answer_each = Method._answer_each

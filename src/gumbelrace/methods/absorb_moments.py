@@ -213,18 +213,19 @@ def off_normal(moments: Moments, state: RaceState, per_row: float, left: float) 
     return 0.5 * result
 
 
-@part
+@routine
 def put_covariances(moments: Moments, state: RaceState, scale: float) -> None:
     """Put `scale` times the covariances of the arms' rewards, less what all share, into the scratch."""
     alive, counted, means = state.tally[ALIVE], moments.counted[0], moments.vector[0]
+    scale /= counted - 1
     for a in range(alive):
         j = moments.slot[state.arms[a]]
         means[a] = 0.0
         for b in range(alive):
             k = moments.slot[state.arms[b]]
             both = moments.products[j, k] - moments.sums[j] * moments.sums[k] / counted
-            moments.factor[a, b] = scale * both / (counted - 1)
-            means[a] += moments.factor[a, b] / alive
+            moments.factor[a, b] = scale * both
+            means[a] += scale * both / alive
     overall = 0.0
     for a in range(alive):
         overall += means[a] / alive
@@ -233,53 +234,46 @@ def put_covariances(moments: Moments, state: RaceState, scale: float) -> None:
             moments.factor[a, b] += overall - means[a] - means[b]
 
 
-@part
+@routine
 def largest_eigenvalue(moments: Moments, alive: int) -> float:
     """Estimate the largest eigenvalue of the covariances by a few power iterations, from below."""
-    now, then, size = moments.vector[0], moments.vector[1], 0.0
-    widest = 0
+    now, then, size, widest = moments.vector[0], moments.vector[1], 0.0, 0
     for a in range(alive):
         widest = a if moments.factor[a, a] > moments.factor[widest, widest] else widest
     for a in range(alive):
-        now[a] = moments.factor[a, widest]
+        now[a] = moments.factor[widest, a]
     for _ in range(STEPS):
-        before = length(now, alive)
+        before = np.sqrt(inner(now, now, alive))
         if before == 0.0:
             return 0.0
         for a in range(alive):
-            then[a] = 0.0
-            for b in range(alive):
-                then[a] += moments.factor[a, b] * (now[b] / before)
-        size = length(then, alive)
+            then[a] = inner(moments.factor[a], now, alive) / before
+        size = np.sqrt(inner(then, then, alive))
         for a in range(alive):
             now[a] = then[a]
     return size
 
 
 @part
-def length(vector: Floats, count: int) -> float:
-    """Give the Euclidean length of the first entries."""
-    squares = 0.0
-    for a in range(count):
-        squares += vector[a] * vector[a]
-    return np.sqrt(squares)
+def inner(one: Floats, other: Floats, count: int) -> float:
+    """Give the inner product of the first entries."""
+    result = 0.0
+    for i in range(np.uint64(count)):
+        result += one[i] * other[i]
+    return result
 
 
-@part
+@routine
 def factorise(moments: Moments, alive: int, variance: float) -> bool:
     """Replace the covariances Σ by the Cholesky factor of variance·I - Σ; False if there is none."""
     factor = moments.factor
     for a in range(alive):
-        for b in range(a + 1):
-            rest = -factor[a, b]
-            for k in range(b):
-                rest -= factor[a, k] * factor[b, k]
-            if a > b:
-                factor[a, b] = rest / factor[b, b]
-            elif variance + rest <= 0.0:
-                return False
-            else:
-                factor[a, a] = np.sqrt(variance + rest)
+        for b in range(a):
+            factor[a, b] = -(factor[a, b] + inner(factor[a], factor[b], b)) / factor[b, b]
+        rest = variance - factor[a, a] - inner(factor[a], factor[a], a)
+        if rest <= 0.0:
+            return False
+        factor[a, a] = np.sqrt(rest)
     return True
 
 
@@ -288,9 +282,8 @@ def put_noise(moments: Moments, alive: int, bits: Bits) -> None:
     """Put normal noise into the first vector, with the covariance of which there is a factor."""
     noise, plain = moments.vector[0], moments.vector[1]
     for a in range(alive):
-        plain[a], noise[a] = normal(bits), 0.0
-        for b in range(a + 1):
-            noise[a] += moments.factor[a, b] * plain[b]
+        plain[a] = normal(bits)
+        noise[a] = inner(moments.factor[a], plain, a + 1)
 
 
 @part

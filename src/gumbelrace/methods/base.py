@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,21 +34,29 @@ class Promise:
     Attributes
     ----------
     delta : float
-        Bound on the probability that the arm returned is not the best.
+        Bound on the probability that the arm returned is not the best; or, of a promise about the law, on
+        the total variation between the law of the answer and the right one.
     assumption : str or None
         What the bound rests on; None if it is proved for all rewards.
+    about : {"winner", "law"}
+        What is promised: the answer that fits the noise, or only that answers have the right law.
     """
 
     delta: float
     assumption: str | None = None
+    about: Literal["winner", "law"] = "winner"
 
     def __str__(self) -> str:
-        """Give δ, and whether it is proved."""
-        return f"{self.delta:g} {'proved' if self.proved else 'assumed'}"
+        """Give δ, and whether it is proved; of a law, what it rests on."""
+        if self.about == "winner":
+            return f"{self.delta:g} {'proved' if self.proved else 'assumed'}"
+        within = "exact" if self.delta == 0.0 else f"law within {self.delta:g}"
+        return within if self.proved else f"{within} if {self.assumption}"
 
     def under(self, assumption: str | None) -> "Promise":
         """Return the same promise that rests on one assumption more."""
-        return Promise(self.delta, " and that ".join(filter(None, [self.assumption, assumption])) or None)
+        both = " and that ".join(filter(None, [self.assumption, assumption])) or None
+        return replace(self, assumption=both)
 
     @property
     def proved(self) -> bool:
@@ -159,9 +167,10 @@ class Method(ABC):
     def check_question(self, question: Question) -> None:
         """Refuse a question that the method cannot answer."""
         if question not in self.answers:
+            given = " or ".join(NEEDED[answered] for answered in sorted(self.answers))
             raise InvalidArgument(
-                f"{type(self).__name__} decides only whether to accept a move, and this needs "
-                f"{NEEDED[question]}; use Betting(), Race() or Exact()"
+                f"{type(self).__name__} gives only {given}, and this needs {NEEDED[question]}; "
+                "use Betting(), Race() or Exact()"
             )
 
     def check_range(self, population: Population) -> None:

@@ -15,7 +15,6 @@ import numpy as np
 
 from gumbelrace.core.jit import part
 from gumbelrace.core.random import Bits, uniform
-from gumbelrace.errors import InvalidArgument
 from gumbelrace.population.base import Floats
 
 FILE, COLUMNS = "corrections.csv", ("law", "deviation", "error", "value", "weight")
@@ -49,11 +48,12 @@ def _correction(deviation: float, lines: list[dict[str, str]]) -> Correction:
 
 def widest(law: str, error: float) -> Correction:
     """Give the correction with the largest normal part whose error is not above `error`."""
-    fine = [found for found in corrections(law) if found.error <= error]
-    if not fine:
-        least = min(found.error for found in corrections(law))
-        raise InvalidArgument(f"no correction of the law is within {error:g}; ask for {least:g} or more")
-    return fine[-1]
+    return [found for found in corrections(law) if found.error <= error][-1]
+
+
+def finest(law: str) -> float:
+    """Give the smallest error of a correction."""
+    return min(found.error for found in corrections(law))
 
 
 @part
