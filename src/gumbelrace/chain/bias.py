@@ -33,6 +33,7 @@ class Watched(NamedTuple):
     along: NDArray[Any]  # (chains, draws)
     raced: NDArray[Any]
     exact: NDArray[Any]
+    weights: Floats
 
 
 def shifts(kernel: Kernel[Any], states: Any, checks: Sequence[Checked[Any]], thin: int) -> list[Shift]:
@@ -42,11 +43,18 @@ def shifts(kernel: Kernel[Any], states: Any, checks: Sequence[Checked[Any]], thi
     of them, and `thin` steps lead from one of the states to the next.
     """
     found: list[Shift] = []
-    can_err = any((check.promise or method_of(kernel).promise).delta > 0.0 for check in checks)
+    if any(np.isnan(check.weight) for check in checks):
+        return found
+    can_err = any(_may_be_wrong(kernel, check) for check in checks)
     for entry in entries(kernel, states, checks):
         of_entry = _moments if entry.along.dtype.kind == "f" else _probabilities
         found += of_entry(entry, thin, can_err)
     return found
+
+
+def _may_be_wrong(kernel: Kernel[Any], check: Checked[Any]) -> bool:
+    """Whether errors that a check can miss are promised to be rare, and no more."""
+    return check.law is None and (check.promise or method_of(kernel).promise).delta > 0.0
 
 
 def entries(kernel: Kernel[Any], states: Any, checks: Sequence[Checked[Any]]) -> Iterator[Watched]:
@@ -54,6 +62,7 @@ def entries(kernel: Kernel[Any], states: Any, checks: Sequence[Checked[Any]]) ->
         [dict(named_leaves(kernel.watched(s))) for s in side]
         for side in zip(*((c.raced, c.exact) for c in checks), strict=True)
     ]
+    weights = np.array([check.weight for check in checks])
     for name, values in named_leaves(kernel.watched(states)):
         if name in kernel.tuning:
             continue
@@ -62,17 +71,17 @@ def entries(kernel: Kernel[Any], states: Any, checks: Sequence[Checked[Any]]) ->
         for k in np.unique(np.linspace(0, along.shape[2] - 1, MOST_ENTRIES).astype(int)).tolist():
             index = ", ".join(map(str, np.unravel_index(k, values.shape[2:])))
             label = name if values.ndim == 2 else f"{name}[{index}]"
-            yield Watched(label, along[:, :, k], raced[:, k], exact[:, k])
+            yield Watched(label, along[:, :, k], raced[:, k], exact[:, k], weights)
 
 
 def _moments(entry: Watched, thin: int, can_err: bool) -> list[Shift]:
     middle, spread = float(entry.along.mean()), float(entry.along.std())
     if not spread > 0.0:
         return []
-    along, raced, exact = ((values - middle) / spread for values in entry[1:])
-    mean, error = _shift(along, raced - exact, thin, can_err)
+    along, raced, exact = ((values - middle) / spread for values in entry[1:4])
+    mean, error = _shift(along, entry.weights * (raced - exact), thin, can_err)
     # The chain's variance is too large by this share of itself; reported is the share of the right one.
-    share, its_error = _shift(along**2, raced**2 - exact**2, thin, can_err)
+    share, its_error = _shift(along**2, entry.weights * (raced**2 - exact**2), thin, can_err)
     right = 1.0 - share
     variance = (share / right, its_error / right**2) if right > 0.0 else (np.inf, np.inf)
     return [Shift(entry.name, "mean", mean, error), Shift(entry.name, "variance", *variance)]
@@ -81,8 +90,8 @@ def _moments(entry: Watched, thin: int, can_err: bool) -> list[Shift]:
 def _probabilities(entry: Watched, thin: int, can_err: bool) -> list[Shift]:
     found = []
     for value in np.unique(np.concatenate([entry.along.ravel(), entry.raced, entry.exact])):
-        along, raced, exact = (np.where(values == value, 1.0, 0.0) for values in entry[1:])
-        shift = _shift(along, raced - exact, thin, can_err)
+        along, raced, exact = (np.where(values == value, 1.0, 0.0) for values in entry[1:4])
+        shift = _shift(along, entry.weights * (raced - exact), thin, can_err)
         found.append(Shift(f"{entry.name} = {value}", "probability", *shift))
     return found
 

@@ -15,6 +15,7 @@ from typing import Any, Generic
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbelrace.auditing import FEWEST_ANSWERS, joined
 from gumbelrace.chain.bias import shifts
 from gumbelrace.chain.layout import Layout, form, named_leaves, reform
 from gumbelrace.core.random import Rng, as_generator
@@ -113,7 +114,8 @@ class Trace(Generic[State]):
         """Measure how often the decisions of the chain are wrong, and what that does to its law.
 
         From states picked at random among those kept, a step is made whose every decision is checked
-        by reading all factors.
+        by reading all factors. Decisions of a method that fixes no winner are made many times, and their
+        law is compared: do moves keep detailed balance?
 
         Parameters
         ----------
@@ -127,7 +129,7 @@ class Trace(Generic[State]):
         Returns
         -------
         Audit
-            `draws` counts decisions; `fraction` is that of the trace; `bias` has the shifts of means,
+            `draws` counts decisions, `law` has what was found of their law; `fraction` is that of the trace; `bias` has the shifts of means,
             variances and probabilities (see the page on errors along a chain).
         """
         rng = as_generator(rng)
@@ -151,7 +153,8 @@ class Trace(Generic[State]):
         interval = clopper_pearson(errors, decisions, confidence)
         promise = weakest([check.promise or method_of(self.kernel).promise for check in checks])
         impossible = sum(check.impossible for check in checks)
-        return Audit(errors, decisions, interval, confidence, self.fraction, promise, impossible)
+        law = joined([check.law for check in checks if check.law is not None], confidence)
+        return Audit(errors, decisions, interval, confidence, self.fraction, promise, impossible, law=law)
 
     def state(self, chain: int, draw: int) -> State:
         """Give one of the states kept, as the kernel takes it."""
@@ -229,9 +232,11 @@ def affordable(trace: Trace[State]) -> int:
     """Give the number of steps that are checked by default."""
     method = getattr(trace.kernel, "method", None)
     kept, read = trace.chains * trace.draws, float(np.sum(trace.info.evaluations))
-    if kept == 0 or method is None or method.promise.delta == 0.0 or not method.finds_winners:
+    if kept == 0 or method is None or method.promise.delta == 0.0:
         return 0
     a_step = float(np.sum(trace.info.rewards)) / (kept * trace.thin)
+    if not method.finds_winners:
+        a_step = 3.0 * max(a_step, FEWEST_ANSWERS * read / (kept * trace.thin))  # there, back, and exactly
     steps = min(int(SHARE * read / max(a_step, 1.0)), MOST, kept)
     return max(steps, int(0.0 < a_step <= SHARE_OF_ONE * read))
 

@@ -140,6 +140,8 @@ class Method(ABC):
     has_plan = True
     #: Whether it reads the same rows of all arms, where they share rows.
     shares_rows = True
+    #: Whether it draws rows with replacement by their weights, and needs no head.
+    picks_rows: ClassVar[bool] = False
 
     @property
     @abstractmethod

@@ -340,7 +340,6 @@ class Penalty(Method):
     most_variance: float = 1.0
     first: int = 32
     answers: ClassVar[frozenset[Question]] = frozenset({Question.ACCEPT})
-    #: It draws rows with replacement by their weights, and needs no head.
     picks_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
