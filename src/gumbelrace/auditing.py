@@ -34,7 +34,7 @@ from gumbelrace.verdict import (
 
 # How often a question is asked again to see the law of its answers: as often as reads what the exact answer
 # reads, within these limits.
-FEWEST_ANSWERS, MOST_ANSWERS = 16, 4096
+FEWEST_ANSWERS, MOST_ANSWERS = 16, 1024
 
 
 def audit(

@@ -209,7 +209,9 @@ def judged(arms: NDArray[np.int64], values: Totals, fraction: float, promise: Pr
     return Audit(errors, len(arms), interval, SURE, fraction, promise, impossible(arms, values))
 
 
-def judged_law(counts: NDArray[np.int64], chances: NDArray[Any], confidence: float, seen: float) -> LawCheck:
+def judged_law(
+    counts: NDArray[np.int64], chances: NDArray[Any], confidence: float, seen: float
+) -> LawCheck:
     """Compare how often arms were drawn with the exact chances."""
     draws = int(counts.sum())
     shares = counts / draws

@@ -63,7 +63,14 @@ def test_groups_of_arviz():
     assert (position.values == trace["position"]).all()
     assert list(tree["posterior"].data_vars) == ["position"]
     statistics = tree["sample_stats"]
-    assert set(statistics.data_vars) == {"evaluations", "rewards", "looks", "acceptance_rate", "law_error", "scale"}
+    assert set(statistics.data_vars) == {
+        "evaluations",
+        "rewards",
+        "looks",
+        "acceptance_rate",
+        "law_error",
+        "scale",
+    }
     assert (statistics["acceptance_rate"].values == 0.25).all()
     assert (statistics["scale"].values == trace["scale"]).all()
     for node in (tree, tree["posterior"], statistics):

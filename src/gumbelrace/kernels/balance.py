@@ -29,7 +29,9 @@ class Reversible:
     """A likelihood that also gives the population of the points asked for last in the opposite order."""
 
     def __init__(self, likelihood: Any, method: Method) -> None:
-        self._likelihood = getattr(likelihood, "without_head", likelihood) if method.picks_rows else likelihood
+        self._likelihood = (
+            getattr(likelihood, "without_head", likelihood) if method.picks_rows else likelihood
+        )
         self._points: Any = ()
 
     def __call__(self, points: Any) -> Any:
@@ -64,7 +66,9 @@ class Forced(Method):
         return results
 
 
-def audited_law(kernel: Any, method: Method, seeds: Sequence[int], state: Any) -> tuple[Any, Any, AuditedLaw]:
+def audited_law(
+    kernel: Any, method: Method, seeds: Sequence[int], state: Any
+) -> tuple[Any, Any, AuditedLaw]:
     """Make a step whose decisions are compared; give its ends if moves are accepted and rejected, and these."""
     noise, rows = seeds
     accepts = Question.ACCEPT in method.answers and Question.DRAW not in method.answers
