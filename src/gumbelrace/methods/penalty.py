@@ -61,7 +61,7 @@ from gumbelrace.population.base import (
 )
 
 # Rows of the first pilot; one that asks for more than so many times its own rows is doubled first.
-PILOT_ROWS, TRUSTED = 8, 16
+PILOT_ROWS, TRUSTED = 16, 4
 # Rows are read a little beyond what the pilot asks for.
 MARGIN = 1.1
 # An estimate whose variance is so many times what it should be is not used: everything is read.
