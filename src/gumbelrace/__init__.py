@@ -27,6 +27,7 @@ _NAMES = {
     "gumbelrace.methods.betting": ("Betting",),
     "gumbelrace.methods.exact": ("Exact",),
     "gumbelrace.methods.lilucb": ("LilUCB",),
+    "gumbelrace.methods.penalty": ("Penalty",),
     "gumbelrace.methods.race": ("Race",),
     "gumbelrace.methods.thinning": ("Thinning",),
     "gumbelrace.population.base": ("Population",),
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from gumbelrace.methods.betting import Betting as Betting
     from gumbelrace.methods.exact import Exact as Exact
     from gumbelrace.methods.lilucb import LilUCB as LilUCB
+    from gumbelrace.methods.penalty import Penalty as Penalty
     from gumbelrace.methods.race import Race as Race
     from gumbelrace.methods.thinning import Thinning as Thinning
     from gumbelrace.population.base import Population as Population

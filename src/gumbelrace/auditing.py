@@ -1,25 +1,40 @@
-"""Did the method keep its promise? Rerun draws exactly, with the same Gumbel variables, and count."""
+"""Did the method keep its promise? Rerun draws exactly, with the same Gumbel variables, and count.
 
-from collections.abc import Iterator
+A method that fixes no winner is right in law: its answers are compared many at a time.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import scipy  # its parts load when first used
 from numpy.typing import ArrayLike
 
 from gumbelrace.core.random import Rng, as_generator
-from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.base import Asked, Method, Promise, weakest
 from gumbelrace.methods.checking import checking
 from gumbelrace.methods.default import single_method
 from gumbelrace.methods.exact import compared
 from gumbelrace.methods.loop import Plan
-from gumbelrace.methods.state import Results
+from gumbelrace.methods.state import CURRENT, PROPOSED, Results
 from gumbelrace.population.arrays import ByArm
-from gumbelrace.population.base import Population, checked_count
+from gumbelrace.population.base import Floats, Population, checked_count
 from gumbelrace.population.table import as_population
 from gumbelrace.sampling import DRAW, batches, checked_prior, share_read
-from gumbelrace.verdict import Audit, checked_confidence, clopper_pearson, impossible, wrong
+from gumbelrace.verdict import (
+    Audit,
+    LawCheck,
+    checked_confidence,
+    clopper_pearson,
+    impossible,
+    judged_law,
+    wrong,
+)
+
+# How often a question is asked again to see the law of its answers: as often as reads what the exact answer
+# reads, within these limits.
+FEWEST_ANSWERS, MOST_ANSWERS = 16, 1024
 
 
 def audit(
@@ -33,9 +48,10 @@ def audit(
     confidence: float = 0.95,
     reshuffle_every: int | None = None,
 ) -> Audit:
-    """Measure how often a method errs on a population.
+    """Measure how often a method errs on a population, or how far the law of its draws is off.
 
-    All rewards are read once for the exact sums; every draw is then checked against them.
+    All rewards are read once for the exact sums; every draw is then checked against them. Draws of a method
+    that fixes no winner are counted, and compared with the exact probabilities (`Audit.law`).
 
     Parameters
     ----------
@@ -75,16 +91,22 @@ def audit(
     rewards.draw_order(rng)
     prior, exact = checked_prior(log_prior, rewards), compared(rewards)
     errors, ruled_out, evaluations = 0, 0, rewards.read_before
+    drawn, seen = np.zeros(rewards.arms, np.int64), 0.0
     for shuffled, part in batches(rewards, count, reshuffle_every, rng):
         offsets = np.tile(prior, (part, 1))
         found = method.answer_each(DRAW, shuffled, offsets, rng)
         values = exact.plus(offsets)
-        errors += wrong(found.arms, values)
+        errors += wrong(found.arms, values) if method.finds_winners else 0
         ruled_out += impossible(found.arms, values)
         evaluations += int(found.evaluations.sum())
-    interval = clopper_pearson(errors, count, level)
-    fraction = share_read(evaluations, count, rewards)
-    return Audit(errors, count, interval, level, fraction, method.promised(rewards), ruled_out)
+        drawn += np.bincount(found.arms, minlength=rewards.arms)
+        seen += float(found.law_error.sum()) / count
+    checked = count if method.finds_winners else 0
+    interval = clopper_pearson(errors, checked, level)
+    promised, law = (share_read(evaluations, count, rewards), method.promised(rewards), ruled_out), None
+    if not method.finds_winners:
+        law = judged_law(drawn, scipy.special.softmax(exact.plus(prior[None]).sums[0]), level, seen)
+    return Audit(errors, checked, interval, level, *promised, law=law)
 
 
 class Audited(Method):
@@ -114,11 +136,6 @@ class Audited(Method):
     """
 
     def __init__(self, method: Method, rows: np.random.Generator | None = None) -> None:
-        if not method.finds_winners:
-            raise InvalidArgument(
-                f"{type(method).__name__} finds no winner: its decisions are right in law, and cannot be "
-                "checked one by one; compare the chain with one by Exact()"
-            )
         self.method, self._rows = method, rows
         self.errors = self.impossible = self.decisions = 0
         self._promised: list[Promise] = []
@@ -134,8 +151,13 @@ class Audited(Method):
 
     @property
     def has_plan(self) -> bool:  # type: ignore[override]
-        """Whether the checked method is one."""
+        """Whether the checked method has one."""
         return self.method.has_plan
+
+    @property
+    def picks_rows(self) -> bool:  # type: ignore[override]
+        """Whether the checked method does."""
+        return self.method.picks_rows
 
     def best_each(
         self, population: Population | ArrayLike, offsets: ArrayLike, rng: np.random.Generator
@@ -165,3 +187,138 @@ class Audited(Method):
         self.impossible += impossible
         self.decisions += decisions
         self._promised = [weakest([*self._promised, self.method.promised(population)])]
+
+
+class Comparison:
+    """Sums over questions: how far the shares of many answers are from what the exact law says.
+
+    Attributes
+    ----------
+    questions, answers : int
+        How many.
+    off, variance : float
+        Sum of the differences, and of their variances.
+    chi_square : float
+        Sum of squared differences over their variances.
+    seen : float
+        Sum of what the method said of the error of its law.
+    """
+
+    def __init__(self, of: str) -> None:
+        self.of, self.questions, self.answers = of, 0, 0
+        self.off = self.variance = self.chi_square = self.seen = 0.0
+
+    def add(self, off: float, variance: float, found: Sequence[Results]) -> None:
+        """Add what the answers to one question gave."""
+        self.questions += 1
+        self.answers += sum(len(results.arms) for results in found)
+        self.off += off
+        self.variance += variance
+        self.chi_square += off * off / variance if variance > 0.0 else 0.0
+        self.seen += float(np.mean([results.law_error.mean() for results in found]))
+
+
+def joined(comparisons: Sequence[Comparison], confidence: float) -> LawCheck | None:
+    """Judge what was compared at all questions; None if there were none."""
+    of = "draws of a chain" if any(c.of != "moves" for c in comparisons) else "moves"
+    questions = sum(c.questions for c in comparisons)
+    if questions == 0:
+        return None
+    off = sum(c.off for c in comparisons) / questions
+    wide = scipy.special.ndtri(0.5 + 0.5 * confidence)
+    margin = float(wide * np.sqrt(sum(c.variance for c in comparisons)) / questions)
+    p_value = float(scipy.special.chdtrc(questions, sum(c.chi_square for c in comparisons)))
+    seen = sum(c.seen for c in comparisons) / questions
+    answers = sum(c.answers for c in comparisons)
+    return LawCheck(of, off, (off - margin, off + margin), answers, questions, p_value, seen)
+
+
+class AuditedLaw(Method):
+    """A method that is right in law only, and asked every question many times: how far is the law off?
+
+    A draw is compared with the exact probabilities. The law of moves is right if it keeps detailed balance,
+    whatever its acceptance: the way there is compared with the way back.
+
+    Parameters
+    ----------
+    method : Method
+        The method whose answers are given and compared.
+    rows : numpy.random.Generator
+        Gives its noise and chooses its rows: the caller's generator is left as it is.
+    way_back : callable, optional
+        Gives the population asked about last, its arms in the opposite order; moves need it.
+    """
+
+    has_plan = False
+    errors = impossible = decisions = 0  # nothing is right or wrong by itself
+
+    def __init__(
+        self,
+        method: Method,
+        rows: np.random.Generator,
+        way_back: Callable[[], Population] | None = None,
+    ) -> None:
+        self.method, self._rows, self._way_back = method, rows, way_back
+        self.compared = Comparison("moves" if way_back else "draws of a chain")
+
+    @property
+    def promise(self) -> Promise:
+        """What the method promises."""
+        return self.method.promise
+
+    @property
+    def weight(self) -> float:
+        """By how much the one move that was asked about is too likely; NaN if there were several questions."""
+        several = self._way_back is None or self.compared.questions > 1
+        return np.nan if several else self.compared.off
+
+    def rule(self, population: Population) -> Any:
+        """Give the rule of the method."""
+        return self.method.rule(population)
+
+    def answer_each(
+        self, asked: Asked, population: Population, offsets: Floats, rng: np.random.Generator
+    ) -> Results:
+        """Answer a question for each row of `offsets`, and again, to compare the law."""
+        for offset in offsets:
+            (self._compare_moves if self._way_back else self._compare_draws)(asked, population, offset)
+        return self.method.answer_each(asked, population, offsets, self._rows)
+
+    def _compare_moves(self, asked: Asked, population: Population, offset: Floats) -> None:
+        assert self._way_back is not None
+        values = compared(population).plus(offset[None]).sums[0]
+        if not values[CURRENT] > -np.inf:
+            return
+        there = self._answers(asked, population, offset)
+        back = self._answers(asked, self._way_back(), offset[::-1])
+        chance = scipy.special.expit(values[PROPOSED] - values[CURRENT])
+        off = (1.0 - chance) * there.arms.mean() - chance * back.arms.mean()
+        variance = (1.0 - chance) ** 2 * _of_share(there) + chance**2 * _of_share(back)
+        self.compared.add(float(off), float(variance), [there, back])
+
+    def _compare_draws(self, asked: Asked, population: Population, offset: Floats) -> None:
+        if asked.temperature == 0.0:
+            return
+        values = compared(population).plus(offset[None]).sums[0] / asked.temperature
+        chances = scipy.special.softmax(values)
+        likeliest, found = int(chances.argmax()), self._answers(asked, population, offset)
+        variance = chances[likeliest] * (1.0 - chances[likeliest]) / len(found.arms)
+        off = float(np.mean(found.arms == likeliest) - chances[likeliest])
+        self.compared.add(off, float(variance), [found])
+
+    def _answers(self, asked: Asked, population: Population, offset: Floats) -> Results:
+        """Answer as often as takes about what the exact sums take."""
+        few = self.method.answer_each(asked, population, np.tile(offset, (FEWEST_ANSWERS, 1)), self._rows)
+        affordable = population.rewards / max(float(few.evaluations.mean()), 1.0)
+        more = int(min(affordable, MOST_ANSWERS)) - FEWEST_ANSWERS
+        if more <= 0:
+            return few
+        found = self.method.answer_each(asked, population, np.tile(offset, (more, 1)), self._rows)
+        return Results(*map(np.concatenate, zip(few, found, strict=True)))
+
+
+def _of_share(found: Results) -> float:
+    """Give the variance of the share of answers that are PROPOSED; never 0."""
+    count = len(found.arms)
+    share = (found.arms.sum() + 0.5) / (count + 1.0)
+    return float(share * (1.0 - share) / count)

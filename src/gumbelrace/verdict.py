@@ -17,6 +17,8 @@ from gumbelrace.methods.exact import Totals
 # Checks that are made by default: level of their intervals, which lie above δ by chance once in 1,000. At
 # the δ of chains a single error among a hundred checks is then too many.
 SURE = 0.998
+# Arms that are expected less often than this are counted together.
+FEWEST_EXPECTED = 5.0
 # A chain whose mean is off by this share of its standard deviation, or its variance or a probability by
 # this much, is biased.
 BIASED = 0.02
@@ -58,8 +60,58 @@ class Shift:
 
 
 @dataclass(frozen=True)
+class LawCheck:
+    """How far the law of answers is off, of a method whose answers are not right or wrong one by one.
+
+    Attributes
+    ----------
+    of : str
+        ``"draws"``: total variation between the law of a draw and the exact one. ``"moves"``: by how much
+        moves break detailed balance, σ(-Λ) P(accept) - σ(Λ) P(accept the way back), with Λ the exact log
+        ratio and σ(t) = 1 / (1 + exp(-t)); on average, with its sign. ``"draws of a chain"``: how much more
+        often than it should the likeliest arm was drawn, on average.
+    off : float
+        The estimate.
+    interval : (float, float)
+        An interval for it.
+    answers, states : int
+        Answers that were compared, and the questions to which they are answers.
+    p_value : float
+        Of a chi-square test that the law is exact.
+    seen : float
+        What the method itself said of the error of its law, on average.
+    """
+
+    of: str
+    off: float
+    interval: tuple[float, float]
+    answers: int
+    states: int
+    p_value: float
+    seen: float
+
+    def breaks(self, promised: float) -> bool:
+        """Whether all of the interval is further from 0 than was promised."""
+        low, high = self.interval
+        return low > promised or high < -promised
+
+    def __str__(self) -> str:
+        """Say what was measured."""
+        low, high = self.interval
+        what = MEASURED[self.of].format(off=self.off, states=self.states)
+        return f"{what} (interval {low:.2g} to {high:.2g}, {self.answers} answers, p = {self.p_value:.2g})"
+
+
+MEASURED = {
+    "draws": "law of draws off by {off:.2g} in total variation",
+    "moves": "detailed balance off by {off:+.2g} at {states} moves",
+    "draws of a chain": "likeliest arms of {states} draws {off:+.2g} too likely",
+}
+
+
+@dataclass(frozen=True)
 class Audit:
-    """How often a method was wrong.
+    """How often a method was wrong, or, if its answers are right in law only, how far the law is off.
 
     Attributes
     ----------
@@ -77,6 +129,8 @@ class Audit:
         Draws of probability zero, which are errors too.
     bias : sequence of Shift
         Of a chain: by how much the errors shift means, variances and probabilities.
+    law : LawCheck or None
+        What was measured of a method that fixes no winner.
     """
 
     errors: int
@@ -87,23 +141,30 @@ class Audit:
     promise: Promise
     impossible: int = 0
     bias: Sequence[Shift] = ()
+    law: LawCheck | None = None
 
     @property
     def tv_bound(self) -> float:
         """Upper bound on the total variation to p(x), at the level of the interval (Proposition 1)."""
-        return self.interval[1]
+        return self.interval[1] if self.law is None else max(map(abs, self.law.interval))
 
     @property
     def broken(self) -> bool:
         """Whether the errors are more than the promise allows: the interval lies above its δ."""
-        return self.interval[0] > self.promise.delta
+        law_is_off = self.law is not None and self.law.breaks(self.promise.delta)
+        return law_is_off or self.interval[0] > self.promise.delta
 
     def warn(self) -> None:
         """Warn if the promise is broken, or something impossible was drawn."""
         if self.broken or self.impossible:
+            hint = (
+                "declare rows that can be -inf (`impossible`, or a reward_range down to it), give a "
+                "reward_range, or use Exact(), and see gumbelrace.audit"
+            )
+            if self.law is not None:
+                hint = "read more rows (first=), give weights or an expansion, or use Exact()"
             warnings.warn(
-                f"checked exactly: {self}; declare rows that can be -inf (`impossible`, or a "
-                "reward_range down to it), give a reward_range, or use Exact(), and see gumbelrace.audit",
+                f"checked exactly: {self}; {hint}",
                 PromiseBroken,
                 stacklevel=4,  # whoever called `sample` or `run`
             )
@@ -122,10 +183,14 @@ class Audit:
     def __str__(self) -> str:
         """Say what was found in one line."""
         low, high = self.interval
-        return (
+        counted = (
             f"{self.errors} errors in {self.draws} draws "
-            f"({100.0 * self.confidence:g}% interval {low:.2g} to {high:.2g}), "
-            f"{self.fraction:.2%} of the rewards read; promise of {self.promise.delta:g} {self._verdict()}"
+            f"({100.0 * self.confidence:g}% interval {low:.2g} to {high:.2g})"
+        )
+        found = [counted] * (self.law is None or self.draws > 0) + [str(self.law)] * (self.law is not None)
+        return (
+            f"{', '.join(found)}, {self.fraction:.2%} of the rewards read; "
+            f"promise of {self.promise.delta:g} {self._verdict()}"
         )
 
     def _verdict(self) -> str:
@@ -142,6 +207,36 @@ def judged(arms: NDArray[np.int64], values: Totals, fraction: float, promise: Pr
     """Compare draws with the best of their rows of `values`."""
     errors, interval = wrong(arms, values), clopper_pearson(wrong(arms, values), len(arms), SURE)
     return Audit(errors, len(arms), interval, SURE, fraction, promise, impossible(arms, values))
+
+
+def judged_law(
+    counts: NDArray[np.int64], chances: NDArray[Any], confidence: float, seen: float
+) -> LawCheck:
+    """Compare how often arms were drawn with the exact chances."""
+    draws = int(counts.sum())
+    shares = counts / draws
+    off = 0.5 * float(np.abs(shares - chances).sum())
+    # By the triangle inequality: the shares are so far from the law by which they were drawn. On average at
+    # most the first part (Jensen); no draw moves it by more than 1 / draws (McDiarmid).
+    noise = 0.5 * float(np.sqrt(shares * (1.0 - shares) / draws).sum())
+    noise += float(np.sqrt(np.log(1.0 / (1.0 - confidence)) / (2.0 * draws)))
+    interval = max(off - noise, 0.0), min(off + noise, 1.0)
+    return LawCheck("draws", off, interval, draws, 1, chi_square(counts, chances), seen)
+
+
+def chi_square(counts: NDArray[np.int64], chances: NDArray[Any]) -> float:
+    """Give the p value of the test that counts follow chances; those expected less than 5 times go together."""
+    expected = counts.sum() * chances
+    few = expected < FEWEST_EXPECTED
+    observed = np.append(counts[~few], counts[few].sum())
+    expected = np.append(expected[~few], expected[few].sum())
+    if expected[-1] == 0.0:
+        if observed[-1] > 0:
+            return 0.0  # something impossible was drawn
+        observed, expected = observed[:-1], expected[:-1]
+    if len(expected) < 2:
+        return 1.0
+    return float(scipy.special.chdtrc(len(expected) - 1, np.sum((observed - expected) ** 2 / expected)))
 
 
 def wrong(arms: NDArray[np.int64], values: Totals) -> int:

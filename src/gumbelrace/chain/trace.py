@@ -15,6 +15,7 @@ from typing import Any, Generic, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbelrace.auditing import FEWEST_ANSWERS, joined
 from gumbelrace.chain.worker import Layout, form, named_leaves, reform
 from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.errors import InvalidArgument, PromiseBroken, optional
@@ -115,7 +116,8 @@ class Trace(Generic[State]):
         """Measure how often the decisions of the chain are wrong, and what that does to its law.
 
         From states picked at random among those kept, a step is made whose every decision is checked
-        by reading all factors.
+        by reading all factors. Decisions of a method that fixes no winner are made many times, and their
+        law is compared: do moves keep detailed balance?
 
         Parameters
         ----------
@@ -129,7 +131,7 @@ class Trace(Generic[State]):
         Returns
         -------
         Audit
-            `draws` counts decisions; `fraction` is that of the trace; `bias` has the shifts of means,
+            `draws` counts decisions, `law` has what was found of their law; `fraction` is that of the trace; `bias` has the shifts of means,
             variances and probabilities (see the page on errors along a chain).
         """
         rng = as_generator(rng)
@@ -153,7 +155,8 @@ class Trace(Generic[State]):
         interval = clopper_pearson(errors, decisions, confidence)
         promise = weakest([check.promise or method_of(self.kernel).promise for check in checks])
         impossible = sum(check.impossible for check in checks)
-        return Audit(errors, decisions, interval, confidence, self.fraction, promise, impossible)
+        law = joined([check.law for check in checks if check.law is not None], confidence)
+        return Audit(errors, decisions, interval, confidence, self.fraction, promise, impossible, law=law)
 
     def state(self, chain: int, draw: int) -> State:
         """Give one of the states kept, as the kernel takes it."""
@@ -231,9 +234,11 @@ def affordable(trace: Trace[State]) -> int:
     """Give the number of steps that are checked by default."""
     method = getattr(trace.kernel, "method", None)
     kept, read = trace.chains * trace.draws, float(np.sum(trace.info.evaluations))
-    if kept == 0 or method is None or method.promise.delta == 0.0 or not method.finds_winners:
+    if kept == 0 or method is None or method.promise.delta == 0.0:
         return 0
     a_step = float(np.sum(trace.info.rewards)) / (kept * trace.thin)
+    if not method.finds_winners:
+        a_step = 3.0 * max(a_step, FEWEST_ANSWERS * read / (kept * trace.thin))  # there, back, and exactly
     steps = min(int(SHARE * read / max(a_step, 1.0)), MOST, kept)
     return max(steps, int(0.0 < a_step <= SHARE_OF_ONE * read))
 
@@ -305,6 +310,7 @@ class Watched(NamedTuple):
     along: NDArray[Any]  # (chains, draws)
     raced: NDArray[Any]
     exact: NDArray[Any]
+    weights: Floats
 
 
 def shifts(kernel: Kernel[Any], states: Any, checks: Sequence[Checked[Any]], thin: int) -> list[Shift]:
@@ -326,11 +332,18 @@ def shifts(kernel: Kernel[Any], states: Any, checks: Sequence[Checked[Any]], thi
     of c (f(x') - f(x'')).
     """
     found: list[Shift] = []
-    can_err = any((check.promise or method_of(kernel).promise).delta > 0.0 for check in checks)
+    if any(np.isnan(check.weight) for check in checks):
+        return found
+    can_err = any(_may_be_wrong(kernel, check) for check in checks)
     for entry in entries(kernel, states, checks):
         of_entry = _moments if entry.along.dtype.kind == "f" else _probabilities
         found += of_entry(entry, thin, can_err)
     return found
+
+
+def _may_be_wrong(kernel: Kernel[Any], check: Checked[Any]) -> bool:
+    """Whether errors that a check can miss are promised to be rare, and no more."""
+    return check.law is None and (check.promise or method_of(kernel).promise).delta > 0.0
 
 
 def entries(kernel: Kernel[Any], states: Any, checks: Sequence[Checked[Any]]) -> Iterator[Watched]:
@@ -338,6 +351,7 @@ def entries(kernel: Kernel[Any], states: Any, checks: Sequence[Checked[Any]]) ->
         [dict(named_leaves(kernel.watched(s))) for s in side]
         for side in zip(*((c.raced, c.exact) for c in checks), strict=True)
     ]
+    weights = np.array([check.weight for check in checks])
     for name, values in named_leaves(kernel.watched(states)):
         if name in kernel.tuning:
             continue
@@ -346,17 +360,17 @@ def entries(kernel: Kernel[Any], states: Any, checks: Sequence[Checked[Any]]) ->
         for k in np.unique(np.linspace(0, along.shape[2] - 1, MOST_ENTRIES).astype(int)).tolist():
             index = ", ".join(map(str, np.unravel_index(k, values.shape[2:])))
             label = name if values.ndim == 2 else f"{name}[{index}]"
-            yield Watched(label, along[:, :, k], raced[:, k], exact[:, k])
+            yield Watched(label, along[:, :, k], raced[:, k], exact[:, k], weights)
 
 
 def _moments(entry: Watched, thin: int, can_err: bool) -> list[Shift]:
     middle, spread = float(entry.along.mean()), float(entry.along.std())
     if not spread > 0.0:
         return []
-    along, raced, exact = ((values - middle) / spread for values in entry[1:])
-    mean, error = _shift(along, raced - exact, thin, can_err)
+    along, raced, exact = ((values - middle) / spread for values in entry[1:4])
+    mean, error = _shift(along, entry.weights * (raced - exact), thin, can_err)
     # The chain's variance is too large by this share of itself; reported is the share of the right one.
-    share, its_error = _shift(along**2, raced**2 - exact**2, thin, can_err)
+    share, its_error = _shift(along**2, entry.weights * (raced**2 - exact**2), thin, can_err)
     right = 1.0 - share
     variance = (share / right, its_error / right**2) if right > 0.0 else (np.inf, np.inf)
     return [Shift(entry.name, "mean", mean, error), Shift(entry.name, "variance", *variance)]
@@ -365,8 +379,8 @@ def _moments(entry: Watched, thin: int, can_err: bool) -> list[Shift]:
 def _probabilities(entry: Watched, thin: int, can_err: bool) -> list[Shift]:
     found = []
     for value in np.unique(np.concatenate([entry.along.ravel(), entry.raced, entry.exact])):
-        along, raced, exact = (np.where(values == value, 1.0, 0.0) for values in entry[1:])
-        shift = _shift(along, raced - exact, thin, can_err)
+        along, raced, exact = (np.where(values == value, 1.0, 0.0) for values in entry[1:4])
+        shift = _shift(along, entry.weights * (raced - exact), thin, can_err)
         found.append(Shift(f"{entry.name} = {value}", "probability", *shift))
     return found
 

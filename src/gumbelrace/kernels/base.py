@@ -11,9 +11,10 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.auditing import Audited
+from gumbelrace.auditing import Audited, Comparison
 from gumbelrace.core.random import Rng, as_generator, check_generator
 from gumbelrace.errors import InvalidArgument
+from gumbelrace.kernels.balance import audited_law
 from gumbelrace.methods.base import Method, Promise
 from gumbelrace.methods.exact import Exact
 
@@ -47,6 +48,9 @@ class Info(NamedTuple):
 class Checked(NamedTuple, Generic[State]):
     """A step that was made twice with the same random numbers: by the method, and exactly.
 
+    Of a method that fixes no winner: the ends of a step whose move is accepted and rejected, and by how much
+    the first is too likely.
+
     Attributes
     ----------
     errors, decisions : int
@@ -57,6 +61,10 @@ class Checked(NamedTuple, Generic[State]):
         Decisions for something of probability zero.
     promise : Promise or None
         What was promised of the decisions; None: what the kernel's method promises.
+    weight : float
+        How likely the difference of the two ends is; NaN if that is not known.
+    law : Comparison or None
+        What was found of decisions that are right in law only.
     """
 
     errors: int
@@ -65,6 +73,8 @@ class Checked(NamedTuple, Generic[State]):
     exact: State
     impossible: int = 0
     promise: Promise | None = None
+    weight: float = 1.0
+    law: Comparison | None = None
 
 
 class Block(NamedTuple, Generic[State]):
@@ -163,9 +173,15 @@ class Kernel(ABC, Generic[State]):
         return replace(self, method=method)  # type: ignore[type-var]
 
     def audit(self, rng: np.random.Generator, state: State) -> Checked[State]:
-        """Make one step, checking every decision; after an error, make it again without."""
+        """Make one step, checking every decision; after an error, make it again without.
+
+        Where decisions are right in law only, see how far the law is off.
+        """
         method = method_of(self)
         noise, rows = (int(seed) for seed in check_generator(rng).integers(2**63, size=2))
+        if not method.finds_winners:
+            taken, left, asked = audited_law(self, method, (noise, rows), state)
+            return Checked(0, 0, taken, left, 0, asked.promise, asked.weight, asked.compared)
         audited = Audited(method, np.random.default_rng(rows))
         raced, _ = self.with_method(audited).step(np.random.default_rng(noise), state)
         exact = raced

@@ -282,19 +282,30 @@ class CarlinChib(Kernel[ModelChoice]):
     def audited(
         self, rng: np.random.Generator, state: ModelChoice
     ) -> tuple[Checked[ModelChoice], Audited, Audited]:
-        """Make one step; also give the checks of the current model's kernel, and of the model's draw."""
+        """Make one step; also give the checks of the current model's kernel, and of the model's draw.
+
+        Decisions that are right in law only are left as they are: audit the kernels of the models for them.
+        """
         self._check(state)
         noise, rows = (int(seed) for seed in check_generator(rng).integers(2**63, size=2))
-        own = np.random.default_rng(rows)
-        inner, outer = Audited(self.models[state.model].kernel.method, own), Audited(self.method, own)
-        raced, _ = self._with_methods(inner, outer).step(np.random.default_rng(noise), state)
+        own, methods = np.random.default_rng(rows), (self.models[state.model].kernel.method, self.method)
+        inner, outer = checks = [Audited(method, own) for method in methods]
+        raced, _ = self._step_by(checks, methods, noise, state)
         errors, exact = inner.errors + outer.errors, raced
         if errors > 0:
-            right = Audited(Exact(), own)
-            exact, _ = self._with_methods(right, right).step(np.random.default_rng(noise), state)
+            exact, _ = self._step_by([Audited(Exact(), own)] * 2, methods, noise, state)
         impossible, decisions = inner.impossible + outer.impossible, inner.decisions + outer.decisions
         promise = weakest([inner.promise, outer.promise])
         return Checked(errors, decisions, raced, exact, impossible, promise), inner, outer
+
+    def _step_by(
+        self, checks: Sequence[Method], methods: Sequence[Method], noise: int, state: ModelChoice
+    ) -> tuple[ModelChoice, Info]:
+        """Make a step by the checks of those methods whose answers can be checked one by one."""
+        chosen = (
+            check if method.finds_winners else method for check, method in zip(checks, methods, strict=True)
+        )
+        return self._with_methods(*chosen).step(np.random.default_rng(noise), state)
 
     def _with_methods(self, inner: Method, outer: Method) -> Self:
         """Return the same kernel with a method for the models' moves, and one for the draw of the model."""

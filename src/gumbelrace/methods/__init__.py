@@ -7,7 +7,6 @@ from gumbelrace.lazy import later
 _NAMES = {
     "gumbelrace.methods.bounds": ("Marginal", "Normal", "Paired", "Serfling"),
     "gumbelrace.methods.gaussian_walk": ("b_normal",),
-    "gumbelrace.methods.penalty": ("Penalty",),
 }
 
 if TYPE_CHECKING:
@@ -18,6 +17,5 @@ if TYPE_CHECKING:
         Serfling as Serfling,
     )
     from gumbelrace.methods.gaussian_walk import b_normal as b_normal
-    from gumbelrace.methods.penalty import Penalty as Penalty
 else:  # hidden from type checkers, which would take any name at all
     __all__, __getattr__, __dir__ = later(__name__, _NAMES)

@@ -61,7 +61,7 @@ from gumbelrace.population.base import (
 )
 
 # Rows of the first pilot; one that asks for more than so many times its own rows is doubled first.
-PILOT_ROWS, TRUSTED = 8, 16
+PILOT_ROWS, TRUSTED = 16, 4
 # Rows are read a little beyond what the pilot asks for.
 MARGIN = 1.1
 # An estimate whose variance is so many times what it should be is not used: everything is read.
@@ -115,7 +115,7 @@ def _run(rule: Reading, workspace: SharedWorkspace) -> None:
 @part
 def make_estimate(rule: Reading, workspace: SharedWorkspace) -> bool:
     """Read a pilot, and as many rows as it asks for; all if that takes no longer. False after a fault."""
-    state, work, size = workspace.state, workspace.work, workspace.sizes[0]
+    state, work = workspace.state, workspace.work
     at_once = rule.most == 0.0 or state.tally[AT_ONCE] == 1
     if at_once or takes_all(workspace, rule.first + PILOT_ROWS):
         return read_all(workspace)
@@ -130,7 +130,7 @@ def make_estimate(rule: Reading, workspace: SharedWorkspace) -> bool:
         wanted = rows_needed(rule, workspace)
     if takes_all(workspace, wanted):
         return read_all(workspace)
-    return read_rows(workspace, 0, wanted - int(work[ESTIMATE, COUNT]))
+    return read_rows(workspace, 0, max(wanted - rule.first, 0))
 
 
 @part
@@ -254,7 +254,7 @@ def rows_needed(rule: Reading, workspace: SharedWorkspace) -> int:
     wanted = MARGIN * max(for_variance, for_law)
     if len(workspace.order.weights.keep) == 0:
         wanted /= 1.0 + wanted / left
-    return int(min(max(wanted, 1.0 * rule.first), 1.0 * workspace.sizes[0]))
+    return int(min(wanted, 1.0 * workspace.sizes[0]))
 
 
 @part
@@ -340,7 +340,6 @@ class Penalty(Method):
     most_variance: float = 1.0
     first: int = 32
     answers: ClassVar[frozenset[Question]] = frozenset({Question.ACCEPT})
-    #: It draws rows with replacement by their weights, and needs no head.
     picks_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
