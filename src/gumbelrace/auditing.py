@@ -87,6 +87,15 @@ def audit(
     return Audit(errors, count, interval, level, fraction, method.promised(rewards), ruled_out)
 
 
+def check_winners(method: Method) -> None:
+    """Refuse to check decisions one by one that are right in law only."""
+    if not method.finds_winners:
+        raise InvalidArgument(
+            f"{type(method).__name__} finds no winner: its decisions are right in law, and cannot be "
+            "checked one by one; compare the chain with one by Exact()"
+        )
+
+
 class Audited(Method):
     """A method that also finds every answer exactly, and counts how often the other one was wrong.
 
@@ -114,11 +123,7 @@ class Audited(Method):
     """
 
     def __init__(self, method: Method, rows: np.random.Generator | None = None) -> None:
-        if not method.finds_winners:
-            raise InvalidArgument(
-                f"{type(method).__name__} finds no winner: its decisions are right in law, and cannot be "
-                "checked one by one; compare the chain with one by Exact()"
-            )
+        check_winners(method)
         self.method, self._rows = method, rows
         self.errors = self.impossible = self.decisions = 0
         self._promised: list[Promise] = []

@@ -1,4 +1,4 @@
-"""What a sweep needs besides the graph: a reader, working memory, rules, and words for faults."""
+"""What a sweep needs besides the graph: a reader, working memory, a method's rule, and words for faults."""
 
 import functools
 from typing import Any, NamedTuple
@@ -21,10 +21,13 @@ from gumbelrace.errors import (
     UnknownRange,
 )
 from gumbelrace.kernels.base import SITE, new_tally
+from gumbelrace.kernels.graph.heads import Reading, for_absorption, for_race, read_whole, room_of
 from gumbelrace.kernels.graph.layout import Layout
 from gumbelrace.kernels.graph.sweep import Workspace
+from gumbelrace.methods.absorb import Absorb
 from gumbelrace.methods.base import Method
 from gumbelrace.methods.betting import Betting
+from gumbelrace.methods.default import Default
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.race import Race, looks
 from gumbelrace.methods.reading import new_block
@@ -80,7 +83,7 @@ class Lent(NamedTuple):
 
 def lent(layout: Layout, function: Any, arms: int) -> Lent:
     """Make what one more thread needs."""
-    n, longest = len(layout.heads), int(np.diff(layout.starts).max())
+    n, longest = layout.variables, int(np.diff(layout.starts).max())
     labels, first = np.zeros(n, np.int32), np.zeros(1, np.int64)
     others, scales = np.zeros(CHUNK, np.int32), np.zeros(CHUNK)
     packed = pack((first, layout.neighbours, layout.weights, labels, others, scales))
@@ -124,26 +127,39 @@ def _reader(potential: Any, data_type: Any) -> Any:
     return read
 
 
-def rules_for(method: Method, layout: Layout, arms: int, bounded: bool) -> tuple[Any, Layout]:
-    """Give the rules of the races on all tails; for `Exact` everything is head."""
-    if not isinstance(method, Exact | Betting | Race):
-        raise InvalidArgument(f"the method is {method!r}; give Betting(), Race() or Exact()")
-    if method.needs_range and not bounded:
+def default_method(method: Default, layout: Layout, arms: int) -> Method:
+    """Give the default method of a graph: that which is expected to read fewer neighbours.
+
+    Where couplings decay fast, their heads decide most races; where all are weak, few rows absorb them.
+    Without bounds nothing says how much the others can do, and a δ that was asked for is that of a race.
+    """
+    raced, absorbing = method.where(layout.known), Absorb()
+    if not layout.known or method != Default():
+        return raced
+    absorbed = for_absorption(layout, room_of(_rule(absorbing, arms), arms, 1.0)).expected
+    return absorbing if absorbed.sum() < for_race(layout).expected.sum() else raced
+
+
+def rules_for(method: Method, layout: Layout, arms: int) -> tuple[Any, Reading]:
+    """Give the rule for all tails, and how neighbours are read (by `Absorb`, where there is no noise)."""
+    if not isinstance(method, Exact | Betting | Race | Absorb):
+        raise InvalidArgument(f"the method is {method!r}; give Absorb(), Betting(), Race() or Exact()")
+    if method.needs_range and not layout.known:
         raise UnknownRange(
             f"{type(method).__name__} needs to know how large factors can be; give the potential as "
             "Pairwise(log_factor, bound), or use Race(), which does not need it"
         )
-    degrees = np.diff(layout.starts).astype(np.int32)
-    if isinstance(method, Exact):
-        return method.rule(_stand_in(1, arms)), layout._replace(heads=degrees)
-    if isinstance(method, Betting):
-        return method.rule(_stand_in(1, arms)), layout
-    return looks(method, _size_classes(degrees - layout.heads), arms), layout
+    if isinstance(method, Exact | Absorb):
+        return _rule(method, arms), read_whole(layout)
+    reading = for_race(layout)
+    return _rule(method, arms) if isinstance(method, Betting) else looks(
+        method, _size_classes(reading.tails), arms
+    ), reading
 
 
-def _stand_in(size: int, arms: int) -> Compiled:
-    """Make a population of a certain size, of which a method only asks the size."""
-    return Compiled(None, (), Rows(size), arms, None)
+def _rule(method: Method, arms: int) -> Any:
+    """Give the rule of a method that asks for no size."""
+    return method.rule(Compiled(None, (), Rows(1), arms, None))
 
 
 def _size_classes(tails: NDArray[np.int32]) -> tuple[int, ...]:
