@@ -22,8 +22,13 @@ a row that was not seen, of which the range says how much it could be, matters l
     T = max(first, M / (1 + s²/Q), M / (1 + c/range)),    c³/24 = error.
 
 Its head makes k + T smallest. Where R changes no law by more than the error, the tail is not read: labels
-whose log probabilities are off by R at most have a law that is off by tanh(R/4). A temperature divides s, c
-and the error's R are in its units.
+whose log probabilities are off by R at most have a law that is off by tanh(R/4).
+
+Of neighbours that ring (`rings`), about (κ + 1) L are read, L being the sum of their ranges: the head makes
+k + (κ + 1) L smallest.
+
+At a temperature, all spans and ranges are divided by it. A row that is read at random takes as long as some
+that are read in order.
 """
 
 from typing import NamedTuple
@@ -38,6 +43,8 @@ from gumbelrace.methods.absorb_moments import LARGEST_DERIVATIVE
 
 # What a race costs at least, in rows read in order, and how many it reads for a gap of 1 at the usual δ.
 FEWEST, RACE = 64.0, 8.0
+# What a row that is absorbed or that rings costs, in rows read in order.
+AT_RANDOM = 4.0
 
 
 class Reading(NamedTuple):
@@ -94,6 +101,13 @@ def for_absorption(layout: Layout, room: Room) -> Reading:
     return reading
 
 
+def for_rings(layout: Layout, temperature: float) -> Reading:
+    """Choose the heads where the tail rings."""
+    reading = new_reading(layout)
+    choose_for_rings(layout, temperature, reading)
+    return reading
+
+
 @kernel
 def choose_for_race(layout: Layout, reading: Reading) -> None:
     """Choose where each head ends, from the last look to the first."""
@@ -120,7 +134,20 @@ def choose_for_absorption(layout: Layout, room: Room, reading: Reading) -> None:
             if look_at(level) < size:
                 rows = rows_absorbed(layout, room, i, level)
                 tail = size - look_at(level) if rows > 0.0 else 0
-                put(reading, i, level, tail, look_at(level) + rows)
+                put(reading, i, level, tail, look_at(level) + AT_RANDOM * rows)
+
+
+@kernel
+def choose_for_rings(layout: Layout, temperature: float, reading: Reading) -> None:
+    """Choose where each head ends."""
+    for i in range(len(reading.heads)):
+        size = layout.starts[i + 1] - layout.starts[i]
+        reading.expected[i] = begin(reading, i, size)
+        for level in range(layout.reach.shape[1] - 1, -1, -1):
+            if look_at(level) < size:
+                total = range_beyond(layout, i, level) / temperature
+                rings = (surplus(total) + 1.0) * total
+                put(reading, i, level, size - look_at(level), look_at(level) + AT_RANDOM * rings)
 
 
 @part
@@ -142,10 +169,32 @@ def put(reading: Reading, i: int, level: int, tail: int, expected: float) -> Non
 def rows_absorbed(layout: Layout, room: Room, i: int, level: int) -> float:
     """Give how many rows beyond a look absorb the others; 0: they are not needed."""
     left = layout.starts[i + 1] - layout.starts[i] - look_at(level)
-    squares, widest = layout.squares[i, level], layout.widest[i, level]
+    squares = layout.squares[i, level]
     if not layout.known:
         return max(room.first, left / (1.0 + room.variance / squares))
     if layout.reach[i, level] <= room.reach:
         return 0.0
     wide = layout.high[i, level] - layout.low[i, level]
     return max(room.first, left / (1.0 + room.variance / squares), left / (1.0 + room.jump / wide))
+
+
+@part
+def range_beyond(layout: Layout, i: int, level: int) -> float:
+    """Sum the ranges of the factors of a variable beyond a look: L."""
+    size, total = layout.starts[i + 1] - layout.starts[i], 0.0
+    while look_at(level) < size:
+        total += in_stratum(layout, i, level) * (layout.high[i, level] - layout.low[i, level])
+        level += 1
+    return total
+
+
+@part
+def in_stratum(layout: Layout, i: int, level: int) -> int:
+    """Count the neighbours of a variable from a look to the next one."""
+    return min(look_at(level + 1), layout.starts[i + 1] - layout.starts[i]) - look_at(level)
+
+
+@part
+def surplus(total: float) -> float:
+    """Give κ for ranges that add up to L."""
+    return max(1.0, total / 2.0)

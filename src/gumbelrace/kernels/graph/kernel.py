@@ -17,15 +17,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.auditing import check_winners
 from gumbelrace.core.pool import Pool
-from gumbelrace.core.random import Rng, as_generator, bits_of, check_generator
+from gumbelrace.core.random import Bits, Rng, as_generator, bits_of, check_generator
 from gumbelrace.core.rows import LARGEST
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.kernels.base import VISITED, WRONG, Checked, Info, Kernel, info_of
 from gumbelrace.kernels.checks import check_room, check_state, check_sweeps
 from gumbelrace.kernels.gibbs import Labels
-from gumbelrace.kernels.graph.heads import Reading, for_absorption, room_of
+from gumbelrace.kernels.graph.heads import Reading, for_absorption, for_rings, room_of
 from gumbelrace.kernels.graph.layout import Layout, laid_out
-from gumbelrace.kernels.graph.sweep import Graph, Task, sweep
+from gumbelrace.kernels.graph.state import ABSORBED, RACED, RINGS, Graph, Task
+from gumbelrace.kernels.graph.sweep import sweep
 from gumbelrace.kernels.graph.workspace import (
     Lent,
     checked_function,
@@ -36,12 +37,13 @@ from gumbelrace.kernels.graph.workspace import (
     try_labels,
 )
 from gumbelrace.kernels.schedules import Annealing, Constant, Scan, Systematic, checked_temperature
-from gumbelrace.methods.absorb import Absorbing
+from gumbelrace.methods.absorb import Absorb
 from gumbelrace.methods.base import Asked, Method, timed_slices
 from gumbelrace.methods.default import Default, chosen_method
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.loop import new_workspace, prepared
 from gumbelrace.methods.state import Question
+from gumbelrace.methods.thinning import Thinning
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import CODE, FINE, Floats, checked_count
 
@@ -134,7 +136,7 @@ class GraphGibbs(Kernel[Labels]):
 
     def _use(self, method: Method) -> None:
         layout, arms, put = self._layout, self.labels, object.__setattr__  # frozen for others
-        method = default_method(method, layout, arms) if isinstance(method, Default) else method
+        method = default_method(method, layout) if isinstance(method, Default) else method
         put(self, "_rules", rules_for(method, layout, arms))
         put(self, "method", method)
 
@@ -175,29 +177,33 @@ class GraphGibbs(Kernel[Labels]):
         check_state(state, Labels)
         before = self._checked_labels(state.labels)
         order = self.scan.order(check_generator(rng), len(before))
-        rule, (reading, task) = self._rules[0], self._task(state.sweep, of_rows is not None)
-        graph = Graph(self._layout, reading, self._unary)
         noise, of_row = bits_of(rng), bits_of(rng if of_rows is None else of_rows)
+        rule, (reading, task) = self._rules[0], self._task(state.sweep, noise, of_rows is not None)
+        graph = Graph(self._layout, reading, self._unary)
         with self._workspaces.lend() as thread, rng.bit_generator.lock:
             workspace, source, stream, _ = thread
             workspace.labels[:], workspace.tally[:], source.fault[:] = before, 0, 0
             longest = np.array([len(stream.seen)])
             plan, _kept_alive = prepared(new_workspace(rule, source, stream, (noise, of_row), longest))
-            Asked(Question.DRAW if task.absorbs else Question.WINNER, task.temperature).put(plan.state)
+            Asked(Question.DRAW if task.tail == ABSORBED else Question.WINNER, task.temperature).put(
+                plan.state
+            )
             for part in timed_slices(len(order), self._first_part()):
-                sweep(plan, stream, graph, workspace, task, noise, order[part])
+                sweep(plan, stream, graph, workspace, task, order[part])
                 if source.fault[CODE] != FINE:
                     raise_fault(workspace, source, self._layout)
             return workspace.labels.astype(before.dtype), workspace.tally.copy()
 
-    def _task(self, sweep: int, audited: bool) -> tuple[Reading, Task]:
+    def _task(self, sweep: int, noise: Bits, audited: bool) -> tuple[Reading, Task]:
         """Say how the neighbours are read in a sweep, and what is done with them."""
         temperature = float(checked_temperature(self.annealing(sweep)))
-        rule, reading = self._rules
-        absorbs = isinstance(rule, Absorbing) and temperature > 0.0
-        if absorbs:
-            reading = for_absorption(self._layout, room_of(rule, self.labels, temperature))
-        return reading, Task(temperature, absorbs, not (absorbs or isinstance(self.method, Exact)), audited)
+        (rule, reading), tail, layout = self._rules, RACED, self._layout
+        if temperature > 0.0 and isinstance(self.method, Absorb):
+            tail, reading = ABSORBED, for_absorption(layout, room_of(rule, self.labels, temperature))
+        elif temperature > 0.0 and isinstance(self.method, Thinning):
+            tail, reading = RINGS, for_rings(layout, temperature)
+        certify = tail == RACED and not isinstance(self.method, Exact)
+        return reading, Task(noise, temperature, tail, certify, audited)
 
     def _first_part(self) -> int:
         """Give a number of variables that surely takes little time."""

@@ -2,55 +2,24 @@
 
 For variable i, the offset of a label is its unary log factor, and the factors of i are the rows: these and
 their ranges are the same at every temperature. Who answers owns the noise: of a race, it is added to the
-offset beforehand, so that the head can prove labels beaten; who absorbs the tail is asked for a draw.
+offset beforehand, so that the head can prove labels beaten; who absorbs the tail is asked for a draw; and
+given which neighbours ring (`rings`), the sweep draws by itself.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import kernel, part
-from gumbelrace.core.random import Bits
 from gumbelrace.core.rows import Stream, width_of
 from gumbelrace.kernels.base import ALL, CHANGED, LOOKED, READ, ROWS, SITE, VISITED, WRONG
 from gumbelrace.kernels.graph.heads import Reading
 from gumbelrace.kernels.graph.layout import Layout, look_at
+from gumbelrace.kernels.graph.rings import add_rings
+from gumbelrace.kernels.graph.state import RACED, RINGS, Graph, Task, Workspace, set_range
 from gumbelrace.methods.loop import Plan, answer
 from gumbelrace.methods.reading import FEW_ADDITIONS, ROUNDING, total, total_size, typical
 from gumbelrace.methods.state import DRAWN, EVALUATIONS, EXHAUSTED, LEADER, LOOKS, add_noise
 from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source, read
-
-
-class Workspace(NamedTuple):
-    """What one thread works on (compiled code changes the arrays): labels, and those of one variable."""
-
-    labels: NDArray[np.int32]
-    first: NDArray[np.int64]  # the place of the reader's row 0 among all factors
-    rows: NDArray[np.int64]  # 0, 1, 2...
-    tally: NDArray[np.int64]
-    offset: Floats
-    values: Floats  # offset plus the factors read
-    arms: NDArray[np.int64]  # the labels still possible come first
-    block: Floats
-    spare: Floats
-
-
-class Graph(NamedTuple):
-    """What a sweep goes over: the neighbours, how they are read, and unary log factors."""
-
-    layout: Layout
-    reading: Reading
-    unary: Floats
-
-
-class Task(NamedTuple):
-    """How a sweep is made."""
-
-    temperature: float  # 0: the best label, no noise
-    absorbs: bool  # who answers for the tail adds the noise
-    certify: bool  # drop labels that the reach proves beaten
-    audited: bool  # make every decision exactly as well
 
 
 @kernel
@@ -60,25 +29,27 @@ def sweep(
     graph: Graph,
     workspace: Workspace,
     task: Task,
-    noise: Bits,
     order: NDArray[np.int64],
 ) -> None:
-    """Visit the variables in the order given; `noise` are the bits of the Gumbel variables."""
+    """Visit the variables in the order given."""
     source, (layout, reading, _), temperature = plan.source, graph, task.temperature
     for i in order:
         workspace.tally[SITE] = i
         put_offset(workspace, graph.unary, i)
-        if not task.absorbs:
-            add_noise(DRAWN, temperature, workspace.offset, noise)
+        if task.tail == RACED:
+            add_noise(DRAWN, temperature, workspace.offset, task.noise)
         left = read_head(graph, workspace, source, task.certify, i)
         if left > 1 and reading.tails[i] > 0:
-            plan.sizes[0] = enter_tail(stream, reading, i)
-            enter(graph, workspace, plan, i, left)
-            workspace.arms[0] = answer(plan)
-            leave(workspace, plan)
-            left = 1
-        elif task.absorbs:
-            add_noise(DRAWN, temperature, workspace.values, noise)
+            if task.tail == RINGS:
+                add_rings(graph, workspace, source, task, left)
+            else:
+                plan.sizes[0] = enter_tail(stream, reading, i)
+                enter(graph, workspace, plan, i, left)
+                workspace.arms[0] = answer(plan)
+                leave(workspace, plan)
+                left = 1
+        if task.tail != RACED and left > 1:
+            add_noise(DRAWN, temperature, workspace.values, task.noise)
         if left == 0 and source.fault[CODE] == FINE:
             source.fault[CODE] = IMPOSSIBLE
         if source.fault[CODE] != FINE:
@@ -134,13 +105,6 @@ def enter_tail(stream: Stream, reading: Reading, i: int) -> int:
     streams.sizes[0] = streams.counts[0] = size
     streams.widths[0] = width_of(size)
     return size
-
-
-@part
-def set_range(layout: Layout, source: Source, level: int, i: int) -> None:
-    """Set the range of the rewards: that of the factors of a variable beyond a look."""
-    for arm in range(source.arms):
-        source.low[arm], source.high[arm] = layout.low[i, level], layout.high[i, level]
 
 
 @part

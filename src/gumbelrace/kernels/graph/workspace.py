@@ -21,9 +21,9 @@ from gumbelrace.errors import (
     UnknownRange,
 )
 from gumbelrace.kernels.base import SITE, new_tally
-from gumbelrace.kernels.graph.heads import Reading, for_absorption, for_race, read_whole, room_of
+from gumbelrace.kernels.graph.heads import Reading, for_race, read_whole
 from gumbelrace.kernels.graph.layout import Layout
-from gumbelrace.kernels.graph.sweep import Workspace
+from gumbelrace.kernels.graph.state import Workspace
 from gumbelrace.methods.absorb import Absorb
 from gumbelrace.methods.base import Method
 from gumbelrace.methods.betting import Betting
@@ -31,6 +31,7 @@ from gumbelrace.methods.default import Default
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.race import Race, looks
 from gumbelrace.methods.reading import new_block
+from gumbelrace.methods.thinning import Thinning
 from gumbelrace.population.arrays import NO_REWARD
 from gumbelrace.population.base import (
     ARM,
@@ -90,8 +91,9 @@ def lent(layout: Layout, function: Any, arms: int) -> Lent:
     reader = _reader(function, packed.type)
     source = _source(reader.address, packed.words.ctypes.data, arms)
     (offset, values, spare), names = np.empty((3, arms)), np.empty(arms, np.int64)
-    of_variable = offset, values, names, new_block(arms, CHUNK), spare
-    workspace = Workspace(labels, first, np.arange(CHUNK), new_tally(), *of_variable)
+    of_variable = offset, values, names, np.zeros(1, np.int64), new_block(arms, CHUNK), spare
+    rows = np.arange(CHUNK), np.zeros(CHUNK, np.int64)
+    workspace = Workspace(labels, first, *rows, new_tally(), *of_variable)
     return Lent(workspace, source, _stream(longest), (reader, packed))
 
 
@@ -127,34 +129,32 @@ def _reader(potential: Any, data_type: Any) -> Any:
     return read
 
 
-def default_method(method: Default, layout: Layout, arms: int) -> Method:
-    """Give the default method of a graph: that which is expected to read fewer neighbours.
+def default_method(method: Default, layout: Layout) -> Method:
+    """Give the default method of a graph.
 
-    Where couplings decay fast, their heads decide most races; where all are weak, few rows absorb them.
-    Without bounds nothing says how much the others can do, and a δ that was asked for is that of a race.
+    Where factors have bounds, draws from those that ring are exact and read the least. Without bounds
+    nothing says how much neighbours can do that are not read; a δ that was asked for is that of a race.
     """
-    raced, absorbing = method.where(layout.known), Absorb()
-    if not layout.known or method != Default():
-        return raced
-    absorbed = for_absorption(layout, room_of(_rule(absorbing, arms), arms, 1.0)).expected
-    return absorbing if absorbed.sum() < for_race(layout).expected.sum() else raced
+    return Thinning() if layout.known and method == Default() else method.where(layout.known)
 
 
 def rules_for(method: Method, layout: Layout, arms: int) -> tuple[Any, Reading]:
-    """Give the rule for all tails, and how neighbours are read (by `Absorb`, where there is no noise)."""
-    if not isinstance(method, Exact | Betting | Race | Absorb):
-        raise InvalidArgument(f"the method is {method!r}; give Absorb(), Betting(), Race() or Exact()")
+    """Give the rule for all tails, and how neighbours are read; who adds noise later knows better then."""
+    if not isinstance(method, Exact | Betting | Race | Absorb | Thinning):
+        ways = "Thinning(), Absorb(), Betting(), Race() or Exact()"
+        raise InvalidArgument(f"the method is {method!r}; give {ways}")
     if method.needs_range and not layout.known:
         raise UnknownRange(
             f"{type(method).__name__} needs to know how large factors can be; give the potential as "
             "Pairwise(log_factor, bound), or use Race(), which does not need it"
         )
-    if isinstance(method, Exact | Absorb):
-        return _rule(method, arms), read_whole(layout)
-    reading = for_race(layout)
-    return _rule(method, arms) if isinstance(method, Betting) else looks(
-        method, _size_classes(reading.tails), arms
-    ), reading
+    if isinstance(method, Race):
+        reading = for_race(layout)
+        return looks(method, _size_classes(reading.tails), arms), reading
+    if isinstance(method, Betting):
+        return _rule(method, arms), for_race(layout)
+    # Of those that ring, the sweep draws by itself.
+    return _rule(Exact() if isinstance(method, Thinning) else method, arms), read_whole(layout)
 
 
 def _rule(method: Method, arms: int) -> Any:
