@@ -109,6 +109,15 @@ def audit(
     return Audit(errors, checked, interval, level, *promised, law=law)
 
 
+def check_winners(method: Method) -> None:
+    """Refuse to check decisions one by one that are right in law only."""
+    if not method.finds_winners:
+        raise InvalidArgument(
+            f"{type(method).__name__} finds no winner: its decisions are right in law, and cannot be "
+            "checked one by one; compare the chain with one by Exact()"
+        )
+
+
 class Audited(Method):
     """A method that also finds every answer exactly, and counts how often the other one was wrong.
 

@@ -15,28 +15,35 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gumbelrace.auditing import check_winners
 from gumbelrace.core.pool import Pool
-from gumbelrace.core.random import Rng, as_generator, bits_of, check_generator
+from gumbelrace.core.random import Bits, Rng, as_generator, bits_of, check_generator
 from gumbelrace.core.rows import LARGEST
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.kernels.base import VISITED, WRONG, Checked, Info, Kernel, info_of
 from gumbelrace.kernels.checks import check_room, check_state, check_sweeps
 from gumbelrace.kernels.gibbs import Labels
+from gumbelrace.kernels.graph.heads import Reading, for_absorption, for_rings, room_of
 from gumbelrace.kernels.graph.layout import Layout, laid_out
-from gumbelrace.kernels.graph.sweep import Task, sweep
+from gumbelrace.kernels.graph.state import ABSORBED, RACED, RINGS, Graph, Task
+from gumbelrace.kernels.graph.sweep import sweep
 from gumbelrace.kernels.graph.workspace import (
     Lent,
     checked_function,
+    default_method,
     lent,
     raise_fault,
     rules_for,
     try_labels,
 )
 from gumbelrace.kernels.schedules import Annealing, Constant, Scan, Systematic, checked_temperature
-from gumbelrace.methods.base import Method, timed_slices
+from gumbelrace.methods.absorb import Absorb
+from gumbelrace.methods.base import Asked, Method, timed_slices
 from gumbelrace.methods.default import Default, chosen_method
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.loop import new_workspace, prepared
+from gumbelrace.methods.state import Question
+from gumbelrace.methods.thinning import Thinning
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import CODE, FINE, Floats, checked_count
 
@@ -123,14 +130,14 @@ class GraphGibbs(Kernel[Labels]):
             try_labels(function, arms, layout)
         put = object.__setattr__  # the dataclass is frozen for others
         put(self, "_layout", layout)
-        put(self, "_unary", _checked_unary(self.unary, len(layout.heads), arms))
+        put(self, "_unary", _checked_unary(self.unary, layout.variables, arms))
         put(self, "_workspaces", Pool(functools.partial(lent, layout, function, arms)))
         self._use(chosen_method(delta, self.method))
 
     def _use(self, method: Method) -> None:
-        bounded, put = hasattr(self.potential, "bounds"), object.__setattr__
-        method = method.where(bounded) if isinstance(method, Default) else method
-        put(self, "_rules", rules_for(method, self._layout, self.labels, bounded))
+        layout, arms, put = self._layout, self.labels, object.__setattr__  # frozen for others
+        method = default_method(method, layout) if isinstance(method, Default) else method
+        put(self, "_rules", rules_for(method, layout, arms))
         put(self, "method", method)
 
     def with_method(self, method: Method) -> Self:
@@ -144,7 +151,7 @@ class GraphGibbs(Kernel[Labels]):
         if labels is not None:
             return Labels(self._checked_labels(labels))
         allowed = np.isfinite(self._unary)
-        noise = as_generator(rng).random((len(self._layout.heads), self.labels))
+        noise = as_generator(rng).random((self._layout.variables, self.labels))
         return Labels(np.argmax(np.where(allowed, noise, -1.0), axis=1).astype(np.int32))
 
     def step(self, rng: np.random.Generator, state: Labels) -> tuple[Labels, Info]:
@@ -154,6 +161,7 @@ class GraphGibbs(Kernel[Labels]):
 
     def audit(self, rng: np.random.Generator, state: Labels) -> Checked[Labels]:
         """Make a sweep, deciding exactly as well; after an error, make it again without."""
+        check_winners(self.method)
         noise, rows = (int(seed) for seed in check_generator(rng).integers(2**63, size=2))
         of_rows = np.random.default_rng(rows)
         labels, tally = self._sweep(np.random.default_rng(noise), state, of_rows)
@@ -168,28 +176,41 @@ class GraphGibbs(Kernel[Labels]):
         """Make a sweep; if rows have a generator of their own, decide everything exactly as well."""
         check_state(state, Labels)
         before = self._checked_labels(state.labels)
-        temperature = float(checked_temperature(self.annealing(state.sweep)))
-        task = Task(temperature, not isinstance(self.method, Exact), of_rows is not None)
         order = self.scan.order(check_generator(rng), len(before))
-        rules, layout = self._rules
         noise, of_row = bits_of(rng), bits_of(rng if of_rows is None else of_rows)
+        rule, (reading, task) = self._rules[0], self._task(state.sweep, noise, of_rows is not None)
+        graph = Graph(self._layout, reading, self._unary)
         with self._workspaces.lend() as thread, rng.bit_generator.lock:
             workspace, source, stream, _ = thread
             workspace.labels[:], workspace.tally[:], source.fault[:] = before, 0, 0
             longest = np.array([len(stream.seen)])
-            plan, _kept_alive = prepared(new_workspace(rules, source, stream, (noise, of_row), longest))
+            plan, _kept_alive = prepared(new_workspace(rule, source, stream, (noise, of_row), longest))
+            Asked(Question.DRAW if task.tail == ABSORBED else Question.WINNER, task.temperature).put(
+                plan.state
+            )
             for part in timed_slices(len(order), self._first_part()):
-                sweep(plan, stream, layout, self._unary, workspace, task, noise, order[part])
+                sweep(plan, stream, graph, workspace, task, order[part])
                 if source.fault[CODE] != FINE:
-                    raise_fault(workspace, source, layout)
+                    raise_fault(workspace, source, self._layout)
             return workspace.labels.astype(before.dtype), workspace.tally.copy()
+
+    def _task(self, sweep: int, noise: Bits, audited: bool) -> tuple[Reading, Task]:
+        """Say how the neighbours are read in a sweep, and what is done with them."""
+        temperature = float(checked_temperature(self.annealing(sweep)))
+        (rule, reading), tail, layout = self._rules, RACED, self._layout
+        if temperature > 0.0 and isinstance(self.method, Absorb):
+            tail, reading = ABSORBED, for_absorption(layout, room_of(rule, self.labels, temperature))
+        elif temperature > 0.0 and isinstance(self.method, Thinning):
+            tail, reading = RINGS, for_rings(layout, temperature)
+        certify = tail == RACED and not isinstance(self.method, Exact)
+        return reading, Task(noise, temperature, tail, certify, audited)
 
     def _first_part(self) -> int:
         """Give a number of variables that surely takes little time."""
-        return 1 + FIRST_PART * len(self._layout.heads) // (1 + self.labels * len(self._layout.weights))
+        return 1 + FIRST_PART * self._layout.variables // (1 + self.labels * len(self._layout.weights))
 
     def _checked_labels(self, given: ArrayLike) -> NDArray[Any]:
-        labels, n = np.asarray(given), len(self._layout.heads)
+        labels, n = np.asarray(given), self._layout.variables
         if labels.shape != (n,):
             raise ShapeMismatch(f"the state's labels have shape {labels.shape}; it must be ({n},)")
         if not np.issubdtype(labels.dtype, np.integer):

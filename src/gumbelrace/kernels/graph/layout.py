@@ -1,19 +1,7 @@
 """How a graph lies in memory: each variable's neighbours, the heaviest first.
 
-A race on random rows is hopeless against a few heavy ones, and needless if the others are tiny. So the
-neighbours of a variable are sorted by span, the largest amount by which their factor can change the
-difference of two labels. A *head* of the heaviest is read in order, and after k = 0, 8, 16, 32... rows the
-sum of the spans still unread (the reach R_k) proves labels beaten, without error. The *tail* is
-raced. The head ends at the first look after which a race of the M rows left is expected to read
-less, U_k, than reading on to the next look k':
-
-    U_k = min(race_k, k' - k + P_k'/P_k · U_k'),    P_k = min(1, R_k),
-    race_k = FEWEST + RACE · M · (Σ span² + max span).
-
-For the gap between the best two labels is of order 1, and lies below a small R with a probability of about
-R; and a race for a gap of 1 needs (Nσ)² rows, and by Bernstein's second term N times the range. Equal
-weights that decide little each have no head, weights that decay fast have little else, and where no race
-would pay all rows are head.
+They are sorted by span, the largest amount by which their factor can change the difference of two labels.
+Of what lies beyond k = 0, 8, 16, 32... of them a summary is kept: `heads` chooses by it how many are read.
 """
 
 from itertools import pairwise
@@ -29,10 +17,8 @@ from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.arrays import LARGEST_REWARD, check_unmasked, real_array
 from gumbelrace.population.base import Floats
 
-# Rows of the head before it is first looked at; each look doubles them.
+# Neighbours before the first look at what lies beyond them; each look doubles them.
 FIRST = 8
-# What a race costs at least, in rows read in order, and how many it reads for a gap of 1 at the usual δ.
-FEWEST, RACE = 64.0, 8.0
 # Factors whose bounds are held at a time.
 HELD = 2**22
 # Weights of a pair that differ by less than this share are equal but for rounding, and so is a reach.
@@ -45,10 +31,17 @@ class Layout(NamedTuple):
     starts: NDArray[np.int64]
     neighbours: NDArray[np.int32]
     weights: Floats
-    heads: NDArray[np.int32]  # how many of each variable's are read in order
-    reach: Floats  # [i, c]: sum of the spans beyond the c-th look at the head
-    low: Floats  # [0, i]: of all factors of variable i; [1, i]: of its tail
+    known: bool  # whether factors have bounds; else spans only compare them
+    reach: Floats  # [i, c]: sum of the spans beyond the c-th look
+    squares: Floats  # sum of their squares
+    widest: Floats  # the largest of them
+    low: Floats  # bounds of these factors
     high: Floats
+
+    @property
+    def variables(self) -> int:
+        """How many there are."""
+        return len(self.starts) - 1
 
 
 def laid_out(adjacency: Any, potential: Any) -> Layout:
@@ -62,17 +55,14 @@ def laid_out(adjacency: Any, potential: Any) -> Layout:
         matrix.indptr.astype(np.int64),
         np.empty(matrix.nnz, np.int32),
         np.empty(matrix.nnz),
-        np.empty(n, np.int32),
-        np.empty((n, levels)),
-        np.empty((2, n)),
-        np.empty((2, n)),
+        hasattr(potential, "bounds"),
+        *(np.empty((n, levels)) for _ in range(5)),
     )
     for first, last in _batches(layout.starts):
         edges = slice(layout.starts[first], layout.starts[last])
         low, high = _bounds(potential, matrix.data[edges])
-        known = hasattr(potential, "bounds")
         indices = matrix.indices[edges].astype(np.int32, copy=False)
-        _arrange(first, last, indices, matrix.data[edges], low, high, known, layout)
+        _arrange(first, last, indices, matrix.data[edges], low, high, layout)
     return layout
 
 
@@ -141,7 +131,6 @@ def _arrange(
     weights: Floats,
     low: Floats,
     high: Floats,
-    known: bool,
     layout: Layout,
 ) -> None:
     """Lay out the variables from `first` to before `last`."""
@@ -153,49 +142,28 @@ def _arrange(
         for k in range(stop - start):
             layout.neighbours[start + k] = neighbours[start - base + order[k]]
             layout.weights[start + k] = weights[start - base + order[k]]
-        head = best_head(spans, order, layout.reach[i])
-        layout.heads[i] = head
-        for side in range(2):
-            bottom, top = np.inf, -np.inf
-            for k in range(side * head, stop - start):
-                bottom = min(bottom, low[start - base + order[k]])
-                top = max(top, high[start - base + order[k]])
-            layout.low[side, i] = bottom if known else -np.inf
-            layout.high[side, i] = top if known else LARGEST_REWARD
-        if not known:
-            layout.reach[i] = np.inf
+        summarise(layout, i, order, low[start - base : stop - base], high[start - base : stop - base])
 
 
 @part
-def best_head(spans: Floats, order: NDArray[np.int64], reach: Floats) -> int:
-    """Choose how many rows to read in order, and note the reach beyond each look at them."""
-    size = len(spans)
-    head, next_look, next_reach, expected = size, size, 0.0, 0.0
-    total, squares, level = 0.0, 0.0, len(reach) - 1
+def summarise(layout: Layout, i: int, order: NDArray[np.int64], low: Floats, high: Floats) -> None:
+    """Note what lies beyond each look at the neighbours of a variable."""
+    size, level, span, total, squares = len(order), layout.reach.shape[1] - 1, 0.0, 0.0, 0.0
+    bottom, top = np.inf, -np.inf
     for k in range(size, -1, -1):
         if k < size:
-            total += spans[order[k]]
-            squares += spans[order[k]] ** 2
+            span = high[order[k]] - low[order[k]]
+            total, squares = total + span, squares + span * span
+            bottom, top = min(bottom, low[order[k]]), max(top, high[order[k]])
         while level >= 0 and k == min(look_at(level), size):
-            reach[level] = total * (1.0 + ROUNDING)
+            layout.reach[i, level], layout.squares[i, level] = total * (1.0 + ROUNDING), squares
+            layout.widest[i, level] = span
+            layout.low[i, level] = bottom if layout.known else -np.inf
+            layout.high[i, level] = top if layout.known else LARGEST_REWARD
             level -= 1
-        if k < size and (k == 0 or is_look(k)):
-            raced = FEWEST + RACE * (size - k) * (squares + spans[order[k]])
-            undecided = min(1.0, next_reach) / min(1.0, total) if total > 0.0 else 0.0
-            expected = next_look - k + undecided * expected
-            if raced < expected:
-                head, expected = k, raced
-            next_look, next_reach = k, total
-    return head
-
-
-@part
-def is_look(k: int) -> bool:
-    """Whether the head is looked at after `k` rows."""
-    return k % FIRST == 0 and (k // FIRST) & (k // FIRST - 1) == 0
 
 
 @part
 def look_at(level: int) -> int:
-    """Give the row of the head at which it is looked at: 0, FIRST, 2·FIRST, 4·FIRST..."""
+    """Give the neighbour before which a look is: 0, FIRST, 2·FIRST, 4·FIRST..."""
     return 0 if level == 0 else FIRST << (level - 1)

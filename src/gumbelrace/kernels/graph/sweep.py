@@ -1,70 +1,55 @@
-"""A sweep of Gibbs sampling over a graph, compiled: one race for each variable.
+"""A sweep of Gibbs sampling over a graph, compiled: one draw for each variable.
 
-For variable i, the offset of a label is its unary log factor plus Gumbel noise times the
-temperature, and the factors of i are the rows: these and their ranges are the same at every temperature.
+For variable i, the offset of a label is its unary log factor, and the factors of i are the rows: these and
+their ranges are the same at every temperature. Who answers owns the noise: of a race, it is added to the
+offset beforehand, so that the head can prove labels beaten; who absorbs the tail is asked for a draw; and
+given which neighbours ring (`rings`), the sweep draws by itself.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import kernel, part
-from gumbelrace.core.random import Bits, gumbel
 from gumbelrace.core.rows import Stream, width_of
 from gumbelrace.kernels.base import ALL, CHANGED, LOOKED, READ, ROWS, SITE, VISITED, WRONG
+from gumbelrace.kernels.graph.heads import Reading
 from gumbelrace.kernels.graph.layout import Layout, look_at
+from gumbelrace.kernels.graph.rings import add_rings
+from gumbelrace.kernels.graph.state import RACED, RINGS, Graph, Task, Workspace, set_range
 from gumbelrace.methods.loop import Plan, answer
 from gumbelrace.methods.reading import FEW_ADDITIONS, ROUNDING, total, total_size, typical
-from gumbelrace.methods.state import EVALUATIONS, EXHAUSTED, LEADER, LOOKS
+from gumbelrace.methods.state import DRAWN, EVALUATIONS, EXHAUSTED, LEADER, LOOKS, add_noise
 from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source, read
-
-
-class Workspace(NamedTuple):
-    """What one thread works on (compiled code changes the arrays): labels, and those of one variable."""
-
-    labels: NDArray[np.int32]
-    first: NDArray[np.int64]  # the place of the reader's row 0 among all factors
-    rows: NDArray[np.int64]  # 0, 1, 2...
-    tally: NDArray[np.int64]
-    offset: Floats
-    values: Floats  # offset plus the factors read
-    arms: NDArray[np.int64]  # the labels still possible come first
-    block: Floats
-    spare: Floats
-
-
-class Task(NamedTuple):
-    """How a sweep is made."""
-
-    temperature: float  # 0: the best label, no noise
-    certify: bool  # drop labels that the reach proves beaten
-    audited: bool  # make every decision exactly as well
 
 
 @kernel
 def sweep(
     plan: Plan,
     stream: Stream,
-    layout: Layout,
-    unary: Floats,
+    graph: Graph,
     workspace: Workspace,
     task: Task,
-    noise: Bits,
     order: NDArray[np.int64],
 ) -> None:
-    """Visit the variables in the order given; `noise` are the bits of the Gumbel variables."""
-    source = plan.source
+    """Visit the variables in the order given."""
+    source, (layout, reading, _), temperature = plan.source, graph, task.temperature
     for i in order:
         workspace.tally[SITE] = i
-        draw_offset(workspace, unary, task, noise, i)
-        left = read_head(layout, workspace, source, task.certify, i)
-        if left > 1 and has_tail(layout, i):
-            plan.sizes[0] = enter_tail(stream, layout, i)
-            enter(layout, workspace, plan, i, left)
-            workspace.arms[0] = answer(plan)
-            leave(workspace, plan)
-            left = 1
+        put_offset(workspace, graph.unary, i)
+        if task.tail == RACED:
+            add_noise(DRAWN, temperature, workspace.offset, task.noise)
+        left = read_head(graph, workspace, source, task.certify, i)
+        if left > 1 and reading.tails[i] > 0:
+            if task.tail == RINGS:
+                add_rings(graph, workspace, source, task, left)
+            else:
+                plan.sizes[0] = enter_tail(stream, reading, i)
+                enter(graph, workspace, plan, i, left)
+                workspace.arms[0] = answer(plan)
+                leave(workspace, plan)
+                left = 1
+        if task.tail != RACED and left > 1:
+            add_noise(DRAWN, temperature, workspace.values, task.noise)
         if left == 0 and source.fault[CODE] == FINE:
             source.fault[CODE] = IMPOSSIBLE
         if source.fault[CODE] != FINE:
@@ -73,12 +58,6 @@ def sweep(
         if task.audited:
             workspace.tally[WRONG] += not is_best(layout, workspace, source, i, label)
         settle(layout, workspace, source, i, label)
-
-
-@part
-def has_tail(layout: Layout, i: int) -> bool:
-    """Whether not all factors of a variable are head."""
-    return layout.starts[i] + layout.heads[i] < layout.starts[i + 1]
 
 
 @part
@@ -91,21 +70,19 @@ def settle(layout: Layout, workspace: Workspace, source: Source, i: int, label: 
 
 
 @part
-def draw_offset(workspace: Workspace, unary: Floats, task: Task, bits: Bits, i: int) -> None:
-    """Put the unary log factors plus noise into the offset."""
+def put_offset(workspace: Workspace, unary: Floats, i: int) -> None:
+    """Put the unary log factors into the offset."""
     row = min(i, len(unary) - 1)
     for arm in range(len(workspace.offset)):
         workspace.offset[arm] = unary[row, arm]
-        if task.temperature > 0.0:
-            workspace.offset[arm] += gumbel(bits) * task.temperature
 
 
 @part
-def enter(layout: Layout, workspace: Workspace, plan: Plan, i: int, left: int) -> None:
-    """Make the tail of a variable the rows of a race between the first `left` labels."""
-    offset = plan.state.offset
-    set_range(layout, plan.source, 1, i)
-    workspace.first[0] = layout.starts[i] + layout.heads[i]
+def enter(graph: Graph, workspace: Workspace, plan: Plan, i: int, left: int) -> None:
+    """Make the tail of a variable the rows of a draw of one of the first `left` labels."""
+    (layout, reading, _), offset = graph, plan.state.offset
+    set_range(layout, plan.source, reading.levels[i], i)
+    workspace.first[0] = layout.starts[i] + reading.heads[i]
     for arm in range(len(offset)):
         offset[arm] = -np.inf
     for a in range(left):
@@ -122,28 +99,22 @@ def leave(workspace: Workspace, plan: Plan) -> None:
 
 
 @part
-def enter_tail(stream: Stream, layout: Layout, i: int) -> int:
+def enter_tail(stream: Stream, reading: Reading, i: int) -> int:
     """Make the rows of the tail of a variable those of the stream; return how many."""
-    streams, size = stream.streams, layout.starts[i + 1] - layout.starts[i] - layout.heads[i]
+    streams, size = stream.streams, np.int64(reading.tails[i])
     streams.sizes[0] = streams.counts[0] = size
     streams.widths[0] = width_of(size)
     return size
 
 
 @part
-def set_range(layout: Layout, source: Source, side: int, i: int) -> None:
-    """Set the range of the rewards: of all factors of a variable (side 0), or of its tail (side 1)."""
-    for arm in range(source.arms):
-        source.low[arm], source.high[arm] = layout.low[side, i], layout.high[side, i]
-
-
-@part
-def read_head(layout: Layout, workspace: Workspace, source: Source, certify: bool, i: int) -> int:
+def read_head(graph: Graph, workspace: Workspace, source: Source, certify: bool, i: int) -> int:
     """Read the head until one label is left or it ends; return how many labels are left."""
+    layout, head, done, level = graph.layout, graph.reading.heads[i], 0, 0
     set_range(layout, source, 0, i)
     line_up(workspace)
-    head, done, level = layout.heads[i], 0, 0
-    left = drop_beaten(workspace, len(workspace.arms), layout.reach[i, 0] if certify else np.inf)
+    proves = certify and layout.known
+    left = drop_beaten(workspace, len(workspace.arms), layout.reach[i, 0] if proves else np.inf)
     while done < head and left > certify:
         level += 1
         upto = min(look_at(level), head) if certify else head
@@ -153,7 +124,7 @@ def read_head(layout: Layout, workspace: Workspace, source: Source, certify: boo
         workspace.tally[READ] += (upto - done) * left
         workspace.tally[ROWS] += upto - done
         workspace.tally[LOOKED] += certify
-        left = drop_beaten(workspace, left, layout.reach[i, level] if certify else np.inf)
+        left = drop_beaten(workspace, left, layout.reach[i, level] if proves else np.inf)
         done = upto
     return left
 

@@ -1,4 +1,4 @@
-"""What a sweep needs besides the graph: a reader, working memory, rules, and words for faults."""
+"""What a sweep needs besides the graph: a reader, working memory, a method's rule, and words for faults."""
 
 import functools
 from typing import Any, NamedTuple
@@ -21,13 +21,17 @@ from gumbelrace.errors import (
     UnknownRange,
 )
 from gumbelrace.kernels.base import SITE, new_tally
+from gumbelrace.kernels.graph.heads import Reading, for_race, read_whole
 from gumbelrace.kernels.graph.layout import Layout
-from gumbelrace.kernels.graph.sweep import Workspace
+from gumbelrace.kernels.graph.state import Workspace
+from gumbelrace.methods.absorb import Absorb
 from gumbelrace.methods.base import Method
 from gumbelrace.methods.betting import Betting
+from gumbelrace.methods.default import Default
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.race import Race, looks
 from gumbelrace.methods.reading import new_block
+from gumbelrace.methods.thinning import Thinning
 from gumbelrace.population.arrays import NO_REWARD
 from gumbelrace.population.base import (
     ARM,
@@ -80,15 +84,16 @@ class Lent(NamedTuple):
 
 def lent(layout: Layout, function: Any, arms: int) -> Lent:
     """Make what one more thread needs."""
-    n, longest = len(layout.heads), int(np.diff(layout.starts).max())
+    n, longest = layout.variables, int(np.diff(layout.starts).max())
     labels, first = np.zeros(n, np.int32), np.zeros(1, np.int64)
     others, scales = np.zeros(CHUNK, np.int32), np.zeros(CHUNK)
     packed = pack((first, layout.neighbours, layout.weights, labels, others, scales))
     reader = _reader(function, packed.type)
     source = _source(reader.address, packed.words.ctypes.data, arms)
     (offset, values, spare), names = np.empty((3, arms)), np.empty(arms, np.int64)
-    of_variable = offset, values, names, new_block(arms, CHUNK), spare
-    workspace = Workspace(labels, first, np.arange(CHUNK), new_tally(), *of_variable)
+    of_variable = offset, values, names, np.zeros(1, np.int64), new_block(arms, CHUNK), spare
+    rows = np.arange(CHUNK), np.zeros(CHUNK, np.int64)
+    workspace = Workspace(labels, first, *rows, new_tally(), *of_variable)
     return Lent(workspace, source, _stream(longest), (reader, packed))
 
 
@@ -124,26 +129,37 @@ def _reader(potential: Any, data_type: Any) -> Any:
     return read
 
 
-def rules_for(method: Method, layout: Layout, arms: int, bounded: bool) -> tuple[Any, Layout]:
-    """Give the rules of the races on all tails; for `Exact` everything is head."""
-    if not isinstance(method, Exact | Betting | Race):
-        raise InvalidArgument(f"the method is {method!r}; give Betting(), Race() or Exact()")
-    if method.needs_range and not bounded:
+def default_method(method: Default, layout: Layout) -> Method:
+    """Give the default method of a graph.
+
+    Where factors have bounds, draws from those that ring are exact and read the least. Without bounds
+    nothing says how much neighbours can do that are not read; a δ that was asked for is that of a race.
+    """
+    return Thinning() if layout.known and method == Default() else method.where(layout.known)
+
+
+def rules_for(method: Method, layout: Layout, arms: int) -> tuple[Any, Reading]:
+    """Give the rule for all tails, and how neighbours are read; who adds noise later knows better then."""
+    if not isinstance(method, Exact | Betting | Race | Absorb | Thinning):
+        ways = "Thinning(), Absorb(), Betting(), Race() or Exact()"
+        raise InvalidArgument(f"the method is {method!r}; give {ways}")
+    if method.needs_range and not layout.known:
         raise UnknownRange(
             f"{type(method).__name__} needs to know how large factors can be; give the potential as "
             "Pairwise(log_factor, bound), or use Race(), which does not need it"
         )
-    degrees = np.diff(layout.starts).astype(np.int32)
-    if isinstance(method, Exact):
-        return method.rule(_stand_in(1, arms)), layout._replace(heads=degrees)
+    if isinstance(method, Race):
+        reading = for_race(layout)
+        return looks(method, _size_classes(reading.tails), arms), reading
     if isinstance(method, Betting):
-        return method.rule(_stand_in(1, arms)), layout
-    return looks(method, _size_classes(degrees - layout.heads), arms), layout
+        return _rule(method, arms), for_race(layout)
+    # Of those that ring, the sweep draws by itself.
+    return _rule(Exact() if isinstance(method, Thinning) else method, arms), read_whole(layout)
 
 
-def _stand_in(size: int, arms: int) -> Compiled:
-    """Make a population of a certain size, of which a method only asks the size."""
-    return Compiled(None, (), Rows(size), arms, None)
+def _rule(method: Method, arms: int) -> Any:
+    """Give the rule of a method that asks for no size."""
+    return method.rule(Compiled(None, (), Rows(1), arms, None))
 
 
 def _size_classes(tails: NDArray[np.int32]) -> tuple[int, ...]:
