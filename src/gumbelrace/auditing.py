@@ -12,6 +12,7 @@ import scipy  # its parts load when first used
 from numpy.typing import ArrayLike
 
 from gumbelrace.core.random import Rng, as_generator
+from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.base import Asked, Method, Promise, weakest
 from gumbelrace.methods.checking import checking
 from gumbelrace.methods.default import single_method

@@ -8,7 +8,8 @@ from tests.kernels.clusters.mentions import pairs_of
 
 import gumbelrace as gr
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.methods.default import Default
+from gumbelrace.methods.default import Default, DefaultInLaw
+from gumbelrace.methods.state import Question
 
 REWARDS = np.random.default_rng(1).uniform(size=(2000, 3)) * [1.0, 1.0, 1.1]
 
@@ -65,6 +66,7 @@ def test_both_are_refused(make):
         (gr.Race(gr.methods.Normal(student=False), first=9), r"Race\(bound=.*student=False.*, first=9\)"),
         (gr.Betting(), r"write method=Betting\(delta=0.1\)"),
         (Default(), "not both: leave method out"),
+        (DefaultInLaw(Question.DRAW), "not both: leave method out"),
     ],
 )
 def test_the_advice_can_be_followed(method, words):
@@ -74,7 +76,8 @@ def test_the_advice_can_be_followed(method, words):
 
 def test_the_default_method_is_shown_in_words():
     assert repr(KERNELS["Gibbs"](delta=0.01).method) == "default method (delta=0.01)"
-    assert "default method (delta=0.001; 1e-05 where no range is known)" in repr(KERNELS["Gibbs"]())
+    assert "default method (delta=0.001; 1e-05 where no range is known)" in repr(KERNELS["Slice"]())
+    assert "default method (Absorb)" in repr(KERNELS["Gibbs"]())
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
@@ -94,10 +97,27 @@ def test_kernels(name):
     assert make(delta=0.01).with_method(gr.Exact()).method == gr.Exact()
 
 
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [("Metropolis", gr.Penalty()), ("Langevin", gr.Penalty()), ("Gibbs", gr.Absorb())],
+)
+def test_chains_need_no_winner_by_default(name, method):
+    default = KERNELS[name]().method
+    assert not default.finds_winners
+    assert default.promised(gr.table(REWARDS)) == method.promised(gr.table(REWARDS))
+
+
+def test_a_race_decides_where_means_of_a_few_rows_tell_little():
+    default, rng = DefaultInLaw(Question.DRAW), np.random.default_rng(0)
+    independent = gr.independent(lambda index, arm: np.ones(len(index)), [10, 20], reward_range=(0, 1))
+    assert default.promised(independent) == gr.Betting(1e-3).promise
+    impossible = gr.table(np.where(rng.random((50, 2)) < 0.1, -np.inf, 0.0))
+    assert default.promised(impossible).delta == Default()._of(impossible).promise.delta
+
+
 def test_the_default_of_kernels_errs_less_than_that_of_a_single_decision():
-    assert KERNELS["Gibbs"]().method == Default(1e-3, 1e-5)
-    assert KERNELS["GraphGibbs"]().method == gr.Betting(1e-3)
-    assert gr.GraphGibbs(1.0 - np.eye(4), 2, gr.models.Potts().log_factor).method == gr.Race(delta=1e-5)
+    assert KERNELS["Slice"]().method == Default(1e-3, 1e-5)
+    assert KERNELS["GraphGibbs"](delta=0.01).method == gr.Betting(0.01)
 
 
 @pytest.mark.parametrize("make", KERNELS.values(), ids=KERNELS)

@@ -57,8 +57,9 @@ class Gibbs(Kernel[Labels]):
         Temperature of each sweep, by which the Gumbel noise is multiplied: `Constant`, `Geometric` or
         any function of the sweep's number. At 0 the best state is taken: the search ends in a mode.
     delta, method : optional
-        Who decides, and its δ: one of them, or neither. Default: ``Betting(0.001)`` where the population
-        knows its reward range, else ``Race(delta=1e-5)``: errors add up along a chain.
+        Who decides: one of them, or neither. Default: `Absorb`, which needs no winner; with a `delta`, a race
+        that finds one and is wrong with that probability at most: `Betting` where the population knows its
+        reward range, else `Race`.
 
     Examples
     --------

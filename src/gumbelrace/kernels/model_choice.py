@@ -152,8 +152,7 @@ class CarlinChib(Kernel[ModelChoice]):
         control variate may be far off: decisions on parameters there are exact (all of those of a kernel
         that has no `likelihood`, since the points that it compares cannot be seen).
     delta, method : optional
-        Who draws the model (the kernels of the models have methods of their own), and its δ. Default: as in
-        `Metropolis`.
+        Who draws the model (the kernels of the models have methods of their own). Default: as in `Gibbs`.
 
     Notes
     -----
