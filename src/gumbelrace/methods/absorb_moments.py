@@ -55,6 +55,7 @@ class Moments(NamedTuple):
     third: Floats  # of each arm: sum of third directional derivatives of its chance
     fourth: Floats
     unproved: NDArray[np.bool_]  # whether an arm had the rewards of the leader in all rows
+    surprise: Floats  # what a last look unlike the pilot does to what is reported
     over_arms: OverArms
 
 
@@ -74,6 +75,7 @@ def new_moments(arms: int) -> Moments:
         np.zeros((2, slots)),
         *of_arms,
         np.zeros(1, np.bool_),
+        np.zeros(1),
         OverArms(*(np.empty(HELD) for _ in range(4))),
     )
 
@@ -216,6 +218,21 @@ def pair_variance(moments: Moments, arm: int, other: int) -> float:
     squares = moments.products[j, j] + moments.products[k, k] - 2.0 * moments.products[j, k]
     apart = moments.sums[j] - moments.sums[k]
     return max(squares - apart * apart / moments.counted[0], 0.0) / (moments.counted[0] - 1)
+
+
+@part
+def by_chance(moments: Moments, state: RaceState) -> float:
+    """Give by how much the error of a last look varies more than the pilot says, on average.
+
+    The more a pilot finds rewards to vary, the more rows follow. So where it finds too little, too few
+    follow: on average the variance is larger by the relative variance of the pilot's.
+    """
+    relative = 2.0 / (state.tally[ALIVE] - 1.0)  # of normal rewards, along the one direction that decides
+    if state.tally[ALIVE] == 2:
+        variance = pair_variance(moments, state.arms[0], state.arms[1])
+        fourth = abs(moments.fourth[state.arms[0]]) / (LARGEST_DERIVATIVE * moments.counted[0])
+        relative = fourth / (variance * variance) - 1.0 if variance > 0.0 else 0.0
+    return 1.0 + max(relative, 0.0) / moments.counted[0]
 
 
 @routine
