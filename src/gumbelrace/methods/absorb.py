@@ -299,7 +299,7 @@ class Absorb(Method):
     >>> draws.fraction < 0.01
     True
     >>> print(draws.promise)
-    law within 0.001 if means of 32 rows and more are normal and that the rows lie in random order
+    law within 0.001 if means of 32 rows and more are normal
     """
 
     error: float = 1e-3

@@ -62,7 +62,7 @@ class Moments(NamedTuple):
 def new_moments(arms: int) -> Moments:
     """Make room; what is never written to costs nothing."""
     slots = min(arms, MOST)
-    of_arms = (np.zeros(arms) for _ in range(7))
+    gap, jump, before, spread, chances, third, fourth = (np.zeros(arms) for _ in range(7))
     return Moments(
         np.zeros(arms, np.int64),
         np.zeros(1, np.int64),
@@ -73,7 +73,13 @@ def new_moments(arms: int) -> Moments:
         new_block(slots, HELD),
         np.empty((slots, slots)),
         np.zeros((2, slots)),
-        *of_arms,
+        gap,
+        jump,
+        before,
+        spread,
+        chances,
+        third,
+        fourth,
         np.zeros(1, np.bool_),
         np.zeros(1),
         OverArms(*(np.empty(HELD) for _ in range(4))),
