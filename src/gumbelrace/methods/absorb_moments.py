@@ -2,11 +2,9 @@
 
 Rewards are those of the last look, in the runs of `Sample`; each look adds what its own rows say.
 
-The law of a draw is p = softmax(values). If the error e of the estimated values has third and fourth
-cumulants κ₃ and κ₄, and its covariance is estimated from the same T rows, the law is off by
--κ₃ p''' / 3 - κ₄ p'''' / 12 and more of higher order, p''' and p'''' being derivatives along the error. The
-covariance of the mean with the variance enters with twice the weight of the third cumulant itself, and the
-other sign, as it does in Student's t.
+The law of a draw is p = softmax(values). If the error of the estimated values has a third cumulant κ, and
+its covariance is estimated with a variance of w, the law is off by κ/6 times the third and w/8 times the
+fourth derivative of softmax along the error, and terms of higher order.
 """
 
 from typing import NamedTuple
@@ -17,7 +15,7 @@ from numpy.typing import NDArray
 from gumbelrace.core.jit import part, routine
 from gumbelrace.core.random import Bits, uniform
 from gumbelrace.methods.reading import HELD, Sample, fresh_rows, new_block
-from gumbelrace.methods.state import ALIVE, TAKEN, RaceState
+from gumbelrace.methods.state import ALIVE, RaceState
 from gumbelrace.population.base import Floats
 
 # Most arms of which covariances are found; as long as there are more, they are compared with the leader.
@@ -50,17 +48,21 @@ class Moments(NamedTuple):
     factor: Floats  # scratch: covariances, and their factor
     vector: Floats  # scratch: [two vectors, slot]
     gap: Floats  # of each arm, to the leader
+    jump: Floats  # of each arm, third over second moment of its difference from the leader, at most
+    before: Floats  # of each arm, the sum before the last look
+    spread: Floats  # of each arm, squares of its differences from the first in the last look
     chances: Floats  # of each arm, as far as known
     third: Floats  # of each arm: sum of third directional derivatives of its chance
     fourth: Floats
     unproved: NDArray[np.bool_]  # whether an arm had the rewards of the leader in all rows
+    surprise: Floats  # what a last look unlike the pilot does to what is reported
     over_arms: OverArms
 
 
 def new_moments(arms: int) -> Moments:
     """Make room; what is never written to costs nothing."""
     slots = min(arms, MOST)
-    gap, chances, third, fourth = (np.zeros(arms) for _ in range(4))
+    gap, jump, before, spread, chances, third, fourth = (np.zeros(arms) for _ in range(7))
     return Moments(
         np.zeros(arms, np.int64),
         np.zeros(1, np.int64),
@@ -72,27 +74,30 @@ def new_moments(arms: int) -> Moments:
         np.empty((slots, slots)),
         np.zeros((2, slots)),
         gap,
+        jump,
+        before,
+        spread,
         chances,
         third,
         fourth,
         np.zeros(1, np.bool_),
+        np.zeros(1),
         OverArms(*(np.empty(HELD) for _ in range(4))),
     )
 
 
 @routine
 def count_rows(moments: Moments, state: RaceState, sample: Sample) -> None:
-    """Add the rows of the last look to the moments of the arms in the race, if they are few enough."""
-    alive, rows = state.tally[ALIVE], fresh_rows(sample)
-    if alive > len(moments.sums):
+    """Add the rows of the last look to the products of the arms in the race, if they are few enough."""
+    if state.tally[ALIVE] > len(moments.sums):
         return
     if moments.counted[0] == 0:
         begin_count(moments, state, sample)
-    for a in range(alive):
+    for a in range(state.tally[ALIVE]):
         copy_less_mean(moments, state, sample, state.arms[a])
-    for a in range(alive):
+    rows = fresh_rows(sample)
+    for a in range(state.tally[ALIVE]):
         add_products(moments, state, a, rows)
-    add_derivatives(moments, state, rows)
     moments.counted[0] += rows
 
 
@@ -141,9 +146,11 @@ def add_products(moments: Moments, state: RaceState, a: int, rows: int) -> None:
         moments.products[k, j] = moments.products[j, k]
 
 
-@part
+@routine
 def add_derivatives(moments: Moments, state: RaceState, rows: int) -> None:
-    """Add the third and fourth derivatives of the arms' chances along each row of the last look."""
+    """Add the third and fourth derivatives of the arms' chances along each of the rows counted last."""
+    if state.tally[ALIVE] > len(moments.sums):
+        return
     if state.tally[ALIVE] == 2:
         add_of_two(moments, state, rows)
         return
@@ -201,16 +208,37 @@ def add_of_arm(moments: Moments, arm: int, rows: int) -> None:
 
 
 @part
-def off_normal(moments: Moments, state: RaceState, per_row: float, left: float) -> float:
-    """Estimate how far the law is off; one row counts `per_row` times, a share `left` is not read."""
-    share = state.tally[TAKEN] / moments.counted[0]
-    of_third = per_row**3 * share * left * (1.0 + left) / 6.0
-    of_fourth = per_row**4 * share * left / 12.0
-    result = 0.0
+def summed_derivatives(moments: Moments, state: RaceState) -> tuple[float, float]:
+    """Give the mean third and fourth derivative of the law along a row, in total variation."""
+    third, fourth = 0.0, 0.0
     for a in range(state.tally[ALIVE]):
-        arm = state.arms[a]
-        result += of_third * abs(moments.third[arm]) + of_fourth * abs(moments.fourth[arm])
-    return 0.5 * result
+        third += abs(moments.third[state.arms[a]])
+        fourth += abs(moments.fourth[state.arms[a]])
+    return 0.5 * third / moments.counted[0], 0.5 * fourth / moments.counted[0]
+
+
+@part
+def pair_variance(moments: Moments, arm: int, other: int) -> float:
+    """Give the variance of the difference of two arms' rewards in the rows that were counted."""
+    j, k = moments.slot[arm], moments.slot[other]
+    squares = moments.products[j, j] + moments.products[k, k] - 2.0 * moments.products[j, k]
+    apart = moments.sums[j] - moments.sums[k]
+    return max(squares - apart * apart / moments.counted[0], 0.0) / (moments.counted[0] - 1)
+
+
+@part
+def by_chance(moments: Moments, state: RaceState) -> float:
+    """Give by how much the error of a last look varies more than the pilot says, on average.
+
+    The more a pilot finds rewards to vary, the more rows follow. So where it finds too little, too few
+    follow: on average the variance is larger by the relative variance of the pilot's.
+    """
+    relative = 2.0 / (state.tally[ALIVE] - 1.0)  # of normal rewards, along the one direction that decides
+    if state.tally[ALIVE] == 2:
+        variance = pair_variance(moments, state.arms[0], state.arms[1])
+        fourth = abs(moments.fourth[state.arms[0]]) / (LARGEST_DERIVATIVE * moments.counted[0])
+        relative = fourth / (variance * variance) - 1.0 if variance > 0.0 else 0.0
+    return 1.0 + max(relative, 0.0) / moments.counted[0]
 
 
 @routine

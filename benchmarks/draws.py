@@ -1,0 +1,133 @@
+"""Draws of one of D states: rewards read and time a draw, by Absorb, Betting and Race(Normal).
+
+tables     rewards in memory, N = 100,000 (and 1,000,000), σ from 1e-5 to 1e-2: mean and median of the share
+           read, and processor time. Goal: D = 10, σ = 1e-4, at most 0.25 of what Betting reads.
+growth     rewards that are computed, N = 1e6 to 1e8, σ = 10 / N, such that the error of a sum estimated
+           from T rows does not depend on N. Goal: the mean draw grows less than twofold.
+laws       total variation from the exact law on fifteen kinds of rewards, beside what counts alone make of
+           it, and what the draws themselves report.
+
+python benchmarks/draws.py [--quick] [--only tables growth laws]
+"""
+
+import time
+from typing import Any
+
+import numba
+import numpy as np
+from shared import judged, run_sections, show
+
+import gumbelrace as gr
+
+METHODS = {"Absorb": gr.Absorb(), "Betting": gr.Betting(), "Race(Normal)": gr.Race()}
+COLUMNS = "D | N | sigma | method | mean read | median read | us a draw"
+
+
+@numba.njit
+def scattered(n: int, arm: int, sigma: float) -> float:
+    """Give a reward that looks random: uniform of the given standard deviation, from mixed bits."""
+    x = np.uint64(n * 64 + arm + 1) * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    x = x ^ (x >> np.uint64(31))
+    return sigma * 3.4641016151377544 * ((x >> np.uint64(11)) * 2.0**-53 - 0.5)
+
+
+def measured(population: Any, method: gr.Method, prior: np.ndarray, draws: int) -> tuple[np.ndarray, float]:
+    """Give the rewards that each draw read, and the processor time of one in microseconds."""
+    gr.sample(population, prior, size=2, method=method, rng=0, check=False)  # compiles
+    started = time.process_time()
+    found = gr.sample(population, prior, size=draws, method=method, rng=1, check=False)
+    return found.evaluations, (time.process_time() - started) / draws * 1e6
+
+
+def lines(population: Any, sigma: float, prior: np.ndarray, draws: int) -> tuple[list[list[str]], dict]:
+    """Give a line for each method, and the mean share that each has read."""
+    rows, shares = [], {}
+    for name, method in METHODS.items():
+        read, microseconds = measured(population, method, prior, draws)
+        share = read / population.rewards
+        shares[name] = float(share.mean())
+        figures = [f"{share.mean():.3%}", f"{np.median(share):.3%}", f"{microseconds:.1f}"]
+        rows.append([str(population.arms), f"{population.size:.0e}", f"{sigma:g}", name, *figures])
+    return rows, shares
+
+
+def tables(quick: bool) -> None:
+    """Rewards in memory."""
+    rng, rows, goals = np.random.default_rng(0), [], []
+    for arms in (2, 10) if quick else (2, 10, 100):
+        for size in (100_000,) if quick or arms == 100 else (100_000, 1_000_000):
+            rewards = rng.normal(size=(size, arms))
+            rewards -= rewards.mean(0)
+            prior = np.log(rng.dirichlet(np.ones(arms)))
+            for sigma in (1e-5, 1e-4) if quick else (1e-5, 1e-4, 1e-3, 1e-2):
+                found, shares = lines(gr.table(sigma * rewards), sigma, prior, 300 if quick else 1_000)
+                rows += found
+                if (arms, size, sigma) == (10, 100_000, 1e-4):
+                    goals.append(
+                        ["reads over Betting's", *judged(shares["Absorb"] / shares["Betting"], 0.25)]
+                    )
+    show("Tables", COLUMNS, rows)
+    show("Goal", "what | found | goal |", goals)
+
+
+def growth(quick: bool) -> None:
+    """Rewards that are computed."""
+    rows, means, prior = [], [], np.zeros(10)
+    for size in (10**6, 10**7) if quick else (10**6, 10**7, 10**8):
+        sigma = 10.0 / size
+        half = sigma * np.sqrt(3.0)
+        population = gr.compiled(scattered, (sigma,), size, 10, reward_range=(-half, half))
+        found, shares = lines(population, sigma, prior, 100)
+        rows += found
+        means.append(shares["Absorb"] * size)
+    show("Growth with the number of rows", COLUMNS, rows)
+    show("Goal", "what | found | goal |", [["largest over 1e6", *judged(means[-1] / means[0], 2.0)]])
+
+
+def rewards_of(kind: str, size: int, arms: int, rng: np.random.Generator) -> np.ndarray:
+    """Make rewards of a kind."""
+    shape, one = (size, arms), np.arange(arms) == 0
+    kinds = {
+        "normal": lambda: rng.normal(size=shape),
+        "uniform": lambda: rng.uniform(size=shape),
+        "exponential": lambda: rng.exponential(size=shape),
+        "one skewed": lambda: np.where(one, rng.exponential(size=shape), rng.normal(size=shape)),
+        "lognormal(0, 1)": lambda: rng.lognormal(0.0, 1.0, size=shape),
+        "lognormal(0, 2)": lambda: rng.lognormal(0.0, 2.0, size=shape),
+        "left-skewed": lambda: -rng.lognormal(0.0, 1.5, size=shape),
+        "Student t, 3": lambda: rng.standard_t(3, size=shape),
+        "Pareto 2.5": lambda: rng.pareto(2.5, size=shape),
+        "two-point": lambda: (rng.uniform(size=shape) < 0.3) * 1.0,
+        "sparse": lambda: rng.normal(size=shape) * (rng.uniform(size=shape) < 0.02),
+        "outlier": lambda: rng.normal(size=shape) + 1e3 * one * (np.arange(size)[:, None] == 7),
+        "correlated": lambda: 20.0 * rng.normal(size=(size, 1)) + rng.normal(size=shape),
+        "identical": lambda: np.repeat(rng.normal(size=(size, 1)), arms, axis=1),
+        "constant": lambda: np.ones(shape),
+    }
+    return kinds[kind]() if kind else np.array(list(kinds))
+
+
+def laws(quick: bool) -> None:
+    """Total variation from the exact law."""
+    rng, rows = np.random.default_rng(1), []
+    for size in (1_000,) if quick else (1_000, 100_000):
+        for arms in (2, 10) if quick else (2, 3, 10, 100):
+            draws = 2_000 if quick or arms == 100 else 50_000
+            for kind in rewards_of("", size, arms, rng):
+                x = rewards_of(kind, size, arms, rng)
+                x = (x - x.mean(0)) / np.maximum(x.std(0), 1e-12) * 10.0 / size
+                prior = np.log(rng.dirichlet(np.full(arms, 2.0)))
+                found = gr.sample(x, prior, size=draws, method=gr.Absorb(), rng=rng)
+                p = np.exp(prior + x.sum(0) - np.max(prior + x.sum(0)))
+                p /= p.sum()
+                off = 0.5 * np.abs(np.bincount(found.arms, minlength=arms) / draws - p).sum()
+                alone = 0.5 * np.sqrt(2.0 / np.pi * p * (1.0 - p) / draws).sum()
+                figures = [f"{found.fraction:.2%}", f"{off:.4f}", f"{alone:.4f}", f"{found.law_error:.0e}"]
+                rows.append([str(kind), str(arms), f"{size:.0e}", *figures])
+    show("Laws", "kind | D | N | read | total variation | of counts alone | reported", rows)
+
+
+if __name__ == "__main__":
+    run_sections(__doc__ or "", {"tables": tables, "growth": growth, "laws": laws})
