@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from logistic import Floats, Posterior, Run, ess, make_data, make_posterior
+from logistic import BLOCK, Floats, Posterior, Run, decays, ess, make_data, make_posterior
 from shared import options, show
 
 import gumbelrace as gr
@@ -108,12 +108,12 @@ def with_all_rows(problem: Problem, seconds: float) -> Run:
     """Test proposals by their exact densities, found for many of them at once."""
     x, y, scale, mode, _ = problem.posterior
     signed, d, rng = x * (2.0 * y[:, None] - 1.0), len(mode), np.random.default_rng(3)
-    chain, accepted, started = [mode], 0, time.thread_time()
-    current = excess(signed, scale, mode[:, None], np.zeros((d, 1)))[0]
+    chain, accepted, current = [mode], 0, excess(signed, scale, mode[None], np.zeros((1, d)))[0]
+    started = time.thread_time()
     while len(chain) <= STEPS and time.thread_time() - started < seconds:
-        z = rng.standard_normal((d, BATCH))
-        points = mode[:, None] + problem.law.root @ z
-        for value, point in zip(excess(signed, scale, points, z), points.T, strict=True):
+        z = rng.standard_normal((BATCH, d))
+        points = mode + z @ problem.law.root.T
+        for value, point in zip(excess(signed, scale, points, z), points, strict=True):
             moves = value - current > -rng.standard_exponential()
             current, accepted = (value, accepted + 1) if moves else (current, accepted)
             chain.append(point if moves else chain[-1])
@@ -123,9 +123,24 @@ def with_all_rows(problem: Problem, seconds: float) -> Run:
 
 def excess(signed: Floats, scale: float, points: Floats, z: Floats) -> Floats:
     """Give the log posterior less the log density of the Laplace law, up to a constant."""
-    heights = -np.logaddexp(0.0, -(signed @ points)).sum(axis=0)
-    total: Floats = heights - 0.5 * (points**2).sum(axis=0) / scale**2 + 0.5 * (z**2).sum(axis=0)
+    prior, law = -0.5 * (points**2).sum(axis=1) / scale**2, -0.5 * (z**2).sum(axis=1)
+    total: Floats = log_likelihoods(signed, points) + prior - law
     return total
+
+
+@numba.njit(fastmath=True)
+def log_likelihoods(signed, points):
+    """Sum over all rows, of many points: products of matrices, a few rows at a time."""
+    totals, bits = np.zeros(len(points)), np.empty(BLOCK, np.int64)
+    powers = bits.view(np.float64)
+    for start in range(0, len(signed), BLOCK):
+        part = np.dot(points, signed[start : start + BLOCK].T)
+        count = part.shape[1]
+        for k in range(len(points)):
+            for i in range(count):
+                totals[k] += min(part[k, i], 0.0)
+            totals[k] -= decays(part[k], bits[:count], powers[:count])
+    return totals
 
 
 # ---- By hand ----
