@@ -114,9 +114,8 @@ def expected(rule: Rings, workspace: SharedWorkspace) -> float:
         widest = max(widest, width(rule, source, state.arms[a], state.arms[a]))
     if state.temperature[0] == 0.0:
         return np.inf
-    of_a_trial = total(rule, workspace) * widest / state.temperature[0]
-    # A trial succeeds with probability exp(-of_a_trial) at least, and reads one arm.
-    return of_a_trial * np.exp(of_a_trial) / state.tally[ALIVE]
+    # If a share f of R rings rejects, trials read (exp(R f) - 1) / f rows of one arm: most for f = 1.
+    return np.expm1(total(rule, workspace) * widest / state.temperature[0]) / state.tally[ALIVE]
 
 
 @part
