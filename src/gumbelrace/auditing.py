@@ -259,7 +259,7 @@ class AuditedLaw(Method):
         way_back: Callable[[], Population] | None = None,
     ) -> None:
         self.method, self._rows, self._way_back = method, rows, way_back
-        self.compared = Comparison("moves" if way_back else "draws of a chain")
+        self.compared, self._off = Comparison("moves" if way_back else "draws of a chain"), 0.0
 
     @property
     def promise(self) -> Promise:
@@ -270,7 +270,7 @@ class AuditedLaw(Method):
     def weight(self) -> float:
         """By how much the one move that was asked about is too likely; NaN if there were several questions."""
         several = self._way_back is None or self.compared.questions > 1
-        return np.nan if several else self.compared.off
+        return np.nan if several else self._off
 
     def rule(self, population: Population) -> Any:
         """Give the rule of the method."""
@@ -292,9 +292,10 @@ class AuditedLaw(Method):
         there = self._answers(asked, population, offset)
         back = self._answers(asked, self._way_back(), offset[::-1])
         chance = scipy.special.expit(values[PROPOSED] - values[CURRENT])
-        off = (1.0 - chance) * there.arms.mean() - chance * back.arms.mean()
+        self._off = float((1.0 - chance) * there.arms.mean() - chance * back.arms.mean())
         variance = (1.0 - chance) ** 2 * _of_share(there) + chance**2 * _of_share(back)
-        self.compared.add(float(off), float(variance), [there, back])
+        # Seen from the other point it has the other sign: to what is less likely, lest all of it cancels.
+        self.compared.add(self._off if chance < 0.5 else -self._off, float(variance), [there, back])
 
     def _compare_draws(self, asked: Asked, population: Population, offset: Floats) -> None:
         if asked.temperature == 0.0:
