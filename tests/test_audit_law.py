@@ -150,8 +150,8 @@ def test_too_few_rows_are_seen_and_the_default_is_not():
 
 
 def test_a_run_warns_of_a_law_that_is_off():
+    kernel = moved(Careless(), 10)[0].kernel
     with pytest.warns(PromiseBroken, match="use Exact"):
-        kernel = moved(Careless(), 10)[0].kernel
         trace = gr.run(kernel, kernel.start([1.0]), steps=50, rng=seeded(6), progress=False, check=50)
     assert trace.checked.broken
 

@@ -234,7 +234,7 @@ def joined(comparisons: Sequence[Comparison], confidence: float) -> LawCheck | N
 
 
 class AuditedLaw(Method):
-    """A method that is right in law only, and asked every question many times: how far is the law off?
+    """A method that is right in law only, and is asked every question many times, to compare its law.
 
     A draw is compared with the exact probabilities. The law of moves is right if it keeps detailed balance,
     whatever its acceptance: the way there is compared with the way back.
@@ -268,7 +268,7 @@ class AuditedLaw(Method):
 
     @property
     def weight(self) -> float:
-        """By how much the one move that was asked about is too likely; NaN if there were several questions."""
+        """By how much the one move that was asked about is too likely; NaN of several questions."""
         several = self._way_back is None or self.compared.questions > 1
         return np.nan if several else self._off
 
@@ -315,7 +315,8 @@ class AuditedLaw(Method):
         if more <= 0:
             return few
         found = self.method.answer_each(asked, population, np.tile(offset, (more, 1)), self._rows)
-        return Results(*map(np.concatenate, zip(few, found, strict=True)))
+        parts: Any = [np.concatenate(pair) for pair in zip(few, found, strict=True)]
+        return Results(*parts)
 
 
 def _of_share(found: Results) -> float:

@@ -226,7 +226,7 @@ def judged_law(
 
 
 def chi_square(counts: NDArray[np.int64], chances: NDArray[Any]) -> float:
-    """Give the p value of the test that counts follow chances; those expected less than 5 times go together."""
+    """Give the p value of a test that counts follow chances; arms expected too rarely go together."""
     expected = counts.sum() * chances
     few = expected < FEWEST_EXPECTED
     observed = np.append(counts[~few], counts[few].sum())

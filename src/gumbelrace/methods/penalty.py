@@ -74,7 +74,7 @@ COUNT, CENTRE, FIRST, SECOND, THIRD = range(5)
 
 
 class Reading(NamedTuple):
-    """Rule: read `first` rows or more, so that variance and error of the law are at most `most` and `error`."""
+    """Rule: read `first` rows, or more until the variance is at most `most` and the law within `error`."""
 
     first: int
     most: float
