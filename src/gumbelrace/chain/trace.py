@@ -173,9 +173,9 @@ class Trace(Generic[State]):
 
         The group ``posterior`` has the variables of the target; ``sample_stats`` has `evaluations`,
         `rewards`, `looks`, `acceptance_rate` and `law_error`, and the fields of the state that tune the
-        kernel. Where a field is not a variable of the target, as the parameter of a model that is not current
-        (`Kernel.presence`), it is NaN. A field whose name ArviZ needs itself, such as `draw`, gets an
-        underscore: `draw_`.
+        kernel. Where a field is not a variable of the target, as the parameter of a model that is not
+        current (`Kernel.presence`), it is NaN. A field whose name ArviZ needs itself, such as `draw`, gets
+        an underscore: `draw_`.
 
         Parameters
         ----------
