@@ -4,8 +4,8 @@
 read as residuals of the expansion at the mode, rows by weights from a pilot (root mean square of a row's
 residual at 64 draws of the Laplace law, and a tenth of their mean). Its law is known by importance
 sampling: rows with the same indicators count together. Shown: whitened means, rms and largest of how far
-they are off in standard deviations, with their Monte Carlo noise; the largest error of a variance; rows read
-a step; what the method said of the error of its law.
+they are off in standard deviations, with their Monte Carlo noise; the largest error of a variance; rows
+read a step; what the method said of the error of its law.
 
 "slope" is a logistic regression of 1,000 rows on one covariate without any expansion, where a race has
 E z² = 1.25 at δ = 0.05 (chain_errors.py); its law is known by quadrature.

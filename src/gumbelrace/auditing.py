@@ -244,7 +244,7 @@ def joined(comparisons: Sequence[Comparison], confidence: float) -> LawCheck | N
 
 
 class AuditedLaw(Method):
-    """A method that is right in law only, and asked every question many times: how far is the law off?
+    """A method that is right in law only, and is asked every question many times, to compare its law.
 
     A draw is compared with the exact probabilities. The law of moves is right if it keeps detailed balance,
     whatever its acceptance: the way there is compared with the way back.
@@ -269,7 +269,7 @@ class AuditedLaw(Method):
         way_back: Callable[[], Population] | None = None,
     ) -> None:
         self.method, self._rows, self._way_back = method, rows, way_back
-        self.compared = Comparison("moves" if way_back else "draws of a chain")
+        self.compared, self._off = Comparison("moves" if way_back else "draws of a chain"), 0.0
 
     @property
     def promise(self) -> Promise:
@@ -278,9 +278,9 @@ class AuditedLaw(Method):
 
     @property
     def weight(self) -> float:
-        """By how much the one move that was asked about is too likely; NaN if there were several questions."""
+        """By how much the one move that was asked about is too likely; NaN of several questions."""
         several = self._way_back is None or self.compared.questions > 1
-        return np.nan if several else self.compared.off
+        return np.nan if several else self._off
 
     def rule(self, population: Population) -> Any:
         """Give the rule of the method."""
@@ -302,9 +302,10 @@ class AuditedLaw(Method):
         there = self._answers(asked, population, offset)
         back = self._answers(asked, self._way_back(), offset[::-1])
         chance = scipy.special.expit(values[PROPOSED] - values[CURRENT])
-        off = (1.0 - chance) * there.arms.mean() - chance * back.arms.mean()
+        self._off = float((1.0 - chance) * there.arms.mean() - chance * back.arms.mean())
         variance = (1.0 - chance) ** 2 * _of_share(there) + chance**2 * _of_share(back)
-        self.compared.add(float(off), float(variance), [there, back])
+        # Seen from the other point it has the other sign: to what is less likely, lest all of it cancels.
+        self.compared.add(self._off if chance < 0.5 else -self._off, float(variance), [there, back])
 
     def _compare_draws(self, asked: Asked, population: Population, offset: Floats) -> None:
         if asked.temperature == 0.0:
@@ -324,7 +325,8 @@ class AuditedLaw(Method):
         if more <= 0:
             return few
         found = self.method.answer_each(asked, population, np.tile(offset, (more, 1)), self._rows)
-        return Results(*map(np.concatenate, zip(few, found, strict=True)))
+        parts: Any = [np.concatenate(pair) for pair in zip(few, found, strict=True)]
+        return Results(*parts)
 
 
 def _of_share(found: Results) -> float:

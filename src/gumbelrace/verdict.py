@@ -68,7 +68,8 @@ class LawCheck:
     of : str
         ``"draws"``: total variation between the law of a draw and the exact one. ``"moves"``: by how much
         moves break detailed balance, σ(-Λ) P(accept) - σ(Λ) P(accept the way back), with Λ the exact log
-        ratio and σ(t) = 1 / (1 + exp(-t)); on average, with its sign. ``"draws of a chain"``: how much more
+        ratio and σ(t) = 1 / (1 + exp(-t)); on average over moves to the less likely of the two points (of
+        the others, their way back): positive if these are too likely. ``"draws of a chain"``: how much more
         often than it should the likeliest arm was drawn, on average.
     off : float
         The estimate.
@@ -225,7 +226,7 @@ def judged_law(
 
 
 def chi_square(counts: NDArray[np.int64], chances: NDArray[Any]) -> float:
-    """Give the p value of the test that counts follow chances; those expected less than 5 times go together."""
+    """Give the p value of a test that counts follow chances; arms expected too rarely go together."""
     expected = counts.sum() * chances
     few = expected < FEWEST_EXPECTED
     observed = np.append(counts[~few], counts[few].sum())

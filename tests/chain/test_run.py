@@ -277,4 +277,4 @@ def test_memory_is_that_of_what_is_kept():
     peak(100, 1)
     short, long, unthinned = peak(1000, 1), peak(10_000, 10), peak(10_000, 1)
     assert abs(long - short) < 20_000
-    assert unthinned - short == pytest.approx(9000 * 5 * 8, abs=20_000)  # five columns of eight bytes
+    assert unthinned - short == pytest.approx(9000 * 6 * 8, abs=20_000)  # six columns of eight bytes

@@ -16,7 +16,7 @@ SIZE, FEW = 20_000, 20
 
 @numba.njit
 def residual(n, theta, dummy, known, mode):
-    """Log of a logistic factor less its expansion of second order at the mode; what is linear in y cancels."""
+    """Give a logistic log factor less its expansion at the mode; what is linear in y cancels."""
     u = theta[0] - mode[0] + (theta[1] - mode[1]) * dummy[n]
     a = mode[0] + mode[1] * dummy[n] + known[n]
     b, p = a + u, 1.0 / (1.0 + np.exp(-a))
@@ -42,7 +42,7 @@ class Regression(NamedTuple):
 
 @functools.cache
 def rare_dummy():
-    """Make a regression on a constant and a dummy that 20 rows of 20,000 have; part of the logit is known."""
+    """Regress on a constant and a dummy that 20 rows of 20,000 have; a part of the logit is known."""
     rng = np.random.default_rng(2)
     dummy, known = np.zeros(SIZE), rng.normal(-1.0, 0.7, SIZE)
     dummy[rng.choice(SIZE, FEW, replace=False)] = 1.0

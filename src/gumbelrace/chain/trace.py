@@ -99,7 +99,7 @@ class Trace(Generic[State]):
 
     @property
     def law_error(self) -> float:
-        """How far the law of decisions is off on average, by what was read: of methods that fix no winner."""
+        """How far the law of decisions is off on average, by what was read, if no winner is fixed."""
         return float(np.mean(self.info.law_error)) if self.draws else float("nan")
 
     def __repr__(self) -> str:
@@ -131,8 +131,9 @@ class Trace(Generic[State]):
         Returns
         -------
         Audit
-            `draws` counts decisions, `law` has what was found of their law; `fraction` is that of the trace; `bias` has the shifts of means,
-            variances and probabilities (see the page on errors along a chain).
+            `draws` counts decisions, `law` has what was found of their law; `fraction` is that of the
+            trace; `bias` has the shifts of means, variances and probabilities (see the page on errors
+            along a chain).
         """
         rng = as_generator(rng)
         level = checked_confidence(confidence)
@@ -173,10 +174,10 @@ class Trace(Generic[State]):
         """Convert to the DataTree of ArviZ; needs the extra ``arviz``.
 
         The group ``posterior`` has the variables of the target; ``sample_stats`` has `evaluations`,
-        `rewards`, `looks`, `acceptance_rate` and `law_error`, and the fields of the state that tune the kernel. Where a
-        field is not a variable of the target, as the parameter of a model that is not current
-        (`Kernel.presence`), it is NaN. A field whose name ArviZ needs itself, such as `draw`, gets an
-        underscore: `draw_`.
+        `rewards`, `looks`, `acceptance_rate` and `law_error`, and the fields of the state that tune the
+        kernel. Where a field is not a variable of the target, as the parameter of a model that is not
+        current (`Kernel.presence`), it is NaN. A field whose name ArviZ needs itself, such as `draw`, gets
+        an underscore: `draw_`.
 
         Parameters
         ----------

@@ -243,7 +243,8 @@ class Chain:
                 self._note(*self.kernel.step(self.rng, self.state))
             return
         # A kernel may leave out the last of what it tells of a step.
-        block = block._replace(info=Info(*(np.broadcast_to(value, count) for value in block.info)))
+        told: Any = [np.broadcast_to(value, count) for value in block.info]
+        block = block._replace(info=Info(*told))
         if self.plan.thin == 1 and self.done >= self.plan.warmup:
             self._keep_all(block, count)
         else:
@@ -275,9 +276,9 @@ class Chain:
                 self._keep(made // self.plan.thin - 1)
 
     def _keep(self, draw: int) -> None:
-        *counts, acceptance, law_error = self.pending
-        thin = self.plan.thin
-        kept = Draw(self.state, Info(*counts, acceptance / thin, law_error / thin))
+        total, thin = self.pending, self.plan.thin
+        info = total._replace(acceptance=total.acceptance / thin, law_error=total.law_error / thin)
+        kept = Draw(self.state, info)
         for column, value in zip(self.columns, self.layout.values(kept), strict=True):
             column[draw] = value
         self.pending = NOTHING

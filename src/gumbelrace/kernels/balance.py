@@ -1,4 +1,4 @@
-"""Audited steps of kernels whose method fixes no winner: do their moves keep detailed balance?
+"""Audited steps of kernels whose method fixes no winner: whether moves keep detailed balance.
 
 A step is made with a method that asks every question many times, the way there and the way back, and
 compares (`auditing.AuditedLaw`). With Λ the exact log ratio of a move from x to y, a and b the chances
@@ -69,7 +69,7 @@ class Forced(Method):
 def audited_law(
     kernel: Any, method: Method, seeds: Sequence[int], state: Any
 ) -> tuple[Any, Any, AuditedLaw]:
-    """Make a step whose decisions are compared; give its ends if moves are accepted and rejected, and these."""
+    """Make a step whose decisions are compared; give where it ends if they are yes and no, and them."""
     noise, rows = seeds
     accepts = Question.ACCEPT in method.answers and Question.DRAW not in method.answers
     if not accepts:

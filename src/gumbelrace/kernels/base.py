@@ -35,7 +35,7 @@ class Info(NamedTuple):
     acceptance : float
         Share of the step's moves that were accepted; of a Gibbs sweep, of the variables that changed.
     law_error : float
-        How far the law of the step's decisions is off, by what was read, where a method is right in law only.
+        How far the law of the step's decisions is off, by what was read, if a method is right in law only.
     """
 
     evaluations: int
@@ -48,8 +48,8 @@ class Info(NamedTuple):
 class Checked(NamedTuple, Generic[State]):
     """A step that was made twice with the same random numbers: by the method, and exactly.
 
-    Of a method that fixes no winner: the ends of a step whose move is accepted and rejected, and by how much
-    the first is too likely.
+    Of a method that fixes no winner: the ends of a step whose move is accepted and rejected, and by how
+    much the first is too likely.
 
     Attributes
     ----------

@@ -74,7 +74,7 @@ COUNT, CENTRE, FIRST, SECOND, THIRD = range(5)
 
 
 class Reading(NamedTuple):
-    """Rule: read `first` rows or more, so that variance and error of the law are at most `most` and `error`."""
+    """Rule: read `first` rows, or more until the variance is at most `most` and the law within `error`."""
 
     first: int
     most: float
@@ -122,7 +122,7 @@ def make_estimate(rule: Reading, workspace: SharedWorkspace) -> bool:
     if not read_rows(workspace, PILOT_ROWS, rule.first):
         return False
     wanted = rows_needed(rule, workspace)
-    while state.tally[ALIVE] == 2 and wanted > TRUSTED * work[PILOT, COUNT]:
+    while state.tally[ALIVE] == 2 and wanted > max(TRUSTED * work[PILOT, COUNT], 1.0 * rule.first):
         if takes_all(workspace, 2 * int(work[PILOT, COUNT])):
             return read_all(workspace)
         if not read_rows(workspace, int(work[PILOT, COUNT]), 0):
