@@ -96,7 +96,8 @@ def test_kernels(name):
 
 def test_the_default_of_kernels_errs_less_than_that_of_a_single_decision():
     assert KERNELS["Gibbs"]().method == Default(1e-3, 1e-5)
-    assert KERNELS["GraphGibbs"]().method == gr.Betting(1e-3)
+    assert KERNELS["GraphGibbs"]().method == gr.Thinning()
+    assert KERNELS["GraphGibbs"](delta=0.01).method == gr.Betting(0.01)
     assert gr.GraphGibbs(1.0 - np.eye(4), 2, gr.models.Potts().log_factor).method == gr.Race(delta=1e-5)
 
 
