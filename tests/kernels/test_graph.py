@@ -137,7 +137,7 @@ def test_potts_labels_have_the_right_law(method) -> None:
 def test_a_potential_of_the_users(potential) -> None:
     weights = random_weights(4, 1.0, seed=6)
     kernel = gr.GraphGibbs(copies(weights, 4000), 3, potential)
-    assert isinstance(kernel.method, gr.Race if potential is clock else gr.Betting)
+    assert isinstance(kernel.method, gr.Race if potential is clock else gr.Thinning)
     state = advanced(kernel, 40, np.random.default_rng(7))
     exact = log_p(weights, 3, clock.py_func, np.zeros((4, 3)))
     assert p_value(state.labels.reshape(-1, 4), 3, exact) > ALARM

@@ -117,7 +117,9 @@ def test_a_race_decides_where_means_of_a_few_rows_tell_little():
 
 def test_the_default_of_kernels_errs_less_than_that_of_a_single_decision():
     assert KERNELS["Slice"]().method == Default(1e-3, 1e-5)
+    assert KERNELS["GraphGibbs"]().method == gr.Thinning()
     assert KERNELS["GraphGibbs"](delta=0.01).method == gr.Betting(0.01)
+    assert gr.GraphGibbs(1.0 - np.eye(4), 2, gr.models.Potts().log_factor).method == gr.Race(delta=1e-5)
 
 
 @pytest.mark.parametrize("make", KERNELS.values(), ids=KERNELS)

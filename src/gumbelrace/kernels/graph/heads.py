@@ -169,29 +169,28 @@ def put(reading: Reading, i: int, level: int, tail: int, expected: float) -> Non
 def rows_absorbed(layout: Layout, room: Room, i: int, level: int) -> float:
     """Give how many rows beyond a look absorb the others; 0: they are not needed."""
     left = layout.starts[i + 1] - layout.starts[i] - look_at(level)
-    squares = layout.squares[i, level]
-    if not layout.known:
-        return max(room.first, left / (1.0 + room.variance / squares))
-    if layout.reach[i, level] <= room.reach:
-        return 0.0
-    wide = layout.high[i, level] - layout.low[i, level]
-    return max(room.first, left / (1.0 + room.variance / squares), left / (1.0 + room.jump / wide))
+    rows = max(room.first, left / (1.0 + room.variance / layout.squares[i, level]))
+    if layout.known:
+        wide = layout.high[i, level] - layout.low[i, level]
+        rows = max(rows, left / (1.0 + room.jump / wide))
+    is_little = layout.known and layout.reach[i, level] <= room.reach
+    return 0.0 if is_little else float(rows)
 
 
 @part
 def range_beyond(layout: Layout, i: int, level: int) -> float:
     """Sum the ranges of the factors of a variable beyond a look: L."""
-    size, total = layout.starts[i + 1] - layout.starts[i], 0.0
+    size, total = int(layout.starts[i + 1] - layout.starts[i]), 0.0
     while look_at(level) < size:
         total += in_stratum(layout, i, level) * (layout.high[i, level] - layout.low[i, level])
         level += 1
-    return total
+    return float(total)
 
 
 @part
 def in_stratum(layout: Layout, i: int, level: int) -> int:
     """Count the neighbours of a variable from a look to the next one."""
-    return min(look_at(level + 1), layout.starts[i + 1] - layout.starts[i]) - look_at(level)
+    return min(look_at(level + 1), int(layout.starts[i + 1] - layout.starts[i])) - look_at(level)
 
 
 @part

@@ -22,13 +22,12 @@ from gumbelrace.kernels.base import READ, ROWS, SITE
 from gumbelrace.kernels.graph.heads import in_stratum, range_beyond, surplus
 from gumbelrace.kernels.graph.layout import look_at
 from gumbelrace.kernels.graph.state import Graph, Task, Workspace, set_range
-from gumbelrace.population.base import Source, read
+from gumbelrace.population.base import CODE, FINE, Source, read
 
 
 class Stratum(NamedTuple):
     """Neighbours whose factors have the same bounds."""
 
-    count: int
     low: float
     wide: float  # b, in units of the factors
     base: float  # κ b
@@ -47,11 +46,12 @@ def add_rings(graph: Graph, workspace: Workspace, source: Source, task: Task, le
         wait -= (kappa + 1.0) * count * wide / task.temperature
         set_range(layout, source, level, i)
         workspace.first[0] = layout.starts[i] + look_at(level)
-        stratum = Stratum(count, source.low[0], wide, kappa * wide)
+        stratum = Stratum(source.low[0], wide, kappa * wide)
         while wait < 0.0:
             rung, wait = pick_rung(workspace, task.noise, count, wait)
             kept = keep(workspace, source, task.noise, stratum, rung)
-            if kept > 0 and not weigh(workspace, source, task.temperature, stratum, (kept, left)):
+            weigh(workspace, source, task.temperature, stratum, (kept, left))
+            if source.fault[CODE] != FINE:
                 return
         level += 1
 
@@ -77,8 +77,8 @@ def keep(workspace: Workspace, source: Source, bits: Bits, stratum: Stratum, run
         return 0
     for k in range(rung):
         picked[kept] = picked[k]
-        counts = stratum.base + block[label, k] - stratum.low
-        kept += uniform(bits) * (stratum.base + stratum.wide) < counts
+        rate = stratum.base + block[label, k] - stratum.low
+        kept += uniform(bits) * (stratum.base + stratum.wide) < rate
     workspace.tally[READ] += rung
     workspace.tally[ROWS] += rung
     return kept
@@ -86,12 +86,12 @@ def keep(workspace: Workspace, source: Source, bits: Bits, stratum: Stratum, run
 
 @part
 def weigh(
-    workspace: Workspace, source: Source, temperature: float, stratum: Stratum, kept: tuple[int, int]
-) -> bool:
-    """Add to the values of the first labels what rings say of them; False after a fault."""
-    (rung, left), block = kept, workspace.block
-    if read(source, workspace.picked, rung, workspace.arms, left, block, 0) == 0:
-        return False
+    workspace: Workspace, source: Source, temperature: float, stratum: Stratum, counts: tuple[int, int]
+) -> None:
+    """Add to the values of the first labels what rings say of them."""
+    (rung, left), block = counts, workspace.block
+    if rung == 0 or read(source, workspace.picked, rung, workspace.arms, left, block, 0) == 0:
+        return
     workspace.tally[READ] += rung * left
     for a in range(left):
         arm, ratio = np.uint64(workspace.arms[a]), 1.0
@@ -99,4 +99,3 @@ def weigh(
             # At most 2 to the power of the rings that are read at a time.
             ratio *= 1.0 + (block[arm, k] - stratum.low) / stratum.base
         workspace.values[arm] += temperature * np.log(ratio)
-    return True

@@ -101,7 +101,7 @@ def leave(workspace: Workspace, plan: Plan) -> None:
 @part
 def enter_tail(stream: Stream, reading: Reading, i: int) -> int:
     """Make the rows of the tail of a variable those of the stream; return how many."""
-    streams, size = stream.streams, np.int64(reading.tails[i])
+    streams, size = stream.streams, int(reading.tails[i])
     streams.sizes[0] = streams.counts[0] = size
     streams.widths[0] = width_of(size)
     return size
