@@ -89,7 +89,7 @@ def test_check_is_a_count(check):
 
 @pytest.mark.parametrize(("reward_range", "delta"), [(None, 1e-5), ((-20.0, 0.0), 1e-3)])
 def test_errors_are_compared_with_what_was_promised_of_these_decisions(reward_range, delta):
-    """Races decide at another δ by default where no range is known: two errors in 100 are too many there."""
+    """Races decide at another δ where no range is known: two errors in 100 are too many there."""
     y = seeded(3).normal(size=300)
     likelihood = gr.likelihood(squared, (y,), 300, reward_range=reward_range)
     kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.1), method=Default())

@@ -57,9 +57,9 @@ class Gibbs(Kernel[Labels]):
         Temperature of each sweep, by which the Gumbel noise is multiplied: `Constant`, `Geometric` or
         any function of the sweep's number. At 0 the best state is taken: the search ends in a mode.
     delta, method : optional
-        Who decides: one of them, or neither. Default: `Absorb`, which needs no winner; with a `delta`, a race
-        that finds one and is wrong with that probability at most: `Betting` where the population knows its
-        reward range, else `Race`.
+        Who decides: one of them, or neither. Default: `Absorb`, which needs no winner; with a `delta`, a
+        race that finds one and is wrong with that probability at most: `Betting` where the population knows
+        its reward range, else `Race`.
 
     Examples
     --------

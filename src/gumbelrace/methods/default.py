@@ -1,18 +1,18 @@
 """Which method to use if the user does not say: one rule for `sample`, `best`, `audit` and all kernels.
 
-`method` alone: that one. `delta` alone: a race, which finds winners and is wrong with probability δ at most.
-Both: an error, since a method has a δ of its own. Neither: it depends on what is asked.
+`method` alone: that one. `delta` alone: a race, which finds winners and is wrong with probability δ at
+most. Both: an error, since a method has a δ of its own. Neither: it depends on what is asked.
 
 - The best arm (`best`, `Slice`, temperature 0): a race, by `Betting` where a reward range is known, else by
   the normal law; so too for `sample` and `audit`, whose draws then agree with exact ones.
-- A draw along a chain: `Absorb`. A decision on a move: `Penalty`. They need no winner, so that near ties cost
-  nothing, and the errors of races, which inflate a chain's variance, are not made.
+- A draw along a chain: `Absorb`. A decision on a move: `Penalty`. They need no winner, so that near ties
+  cost nothing, and the errors of races, which inflate a chain's variance, are not made.
 - But where arms have rows of their own, or any row may be -inf, means of a few rows tell little: a race.
 
-Means of a few rows tell nothing of rare rows either that carry the sum. Races by the normal law are as blind
-to them. What helps is knowledge: weights of the rows, which expansions have from their pilot and populations
-take as ``weights=``; or a reward range, which bounds what can hide. Where there is neither, the promise says
-what it assumes, and chains are checked when they end.
+Means of a few rows tell nothing of rare rows either that carry the sum. Races by the normal law are as
+blind to them. What helps is knowledge: weights of the rows, which expansions have from their pilot and
+populations take as ``weights=``; or a reward range, which bounds what can hide. Where there is neither, the
+promise says what it assumes, and chains are checked when they end.
 """
 
 from contextlib import AbstractContextManager

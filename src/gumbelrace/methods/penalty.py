@@ -15,6 +15,10 @@ both v and κ / 3 are small enough.
 good stops early where rows that carry much are missing, and the estimate is then off to one side: this
 biases a chain more than the skewness does for which more is read. Without replacement the pilot's rows are
 not lost: they are a part of the sum that is known.
+
+*Far moves.* A variance says nothing of how far a move is from being accepted, and of a move far away it is
+large. Where a longer pilot leaves no doubt, because the chance of the other answer is about 1e-6 whatever is
+read further, that is the answer.
 """
 
 from dataclasses import dataclass
@@ -64,6 +68,9 @@ from gumbelrace.population.base import (
 PILOT_ROWS, TRUSTED = 16, 4
 # Rows are read a little beyond what the pilot asks for.
 MARGIN = 1.1
+# A pilot of so many rows or more may leave no doubt: the log ratio is farther from 0 than so many standard
+# deviations, of which a normal variable has a chance of 1e-6, and 1e-6 is not accepted.
+SURE_ROWS, FAR, NEVER = 64, 4.75, 13.8
 # An estimate whose variance is so many times what it should be is not used: everything is read.
 SURPRISE = 4.0
 
@@ -102,7 +109,7 @@ def _run(rule: Reading, workspace: SharedWorkspace) -> None:
     if state.tally[ALIVE] == 2 and not make_estimate(rule, workspace):
         return
     variance = 0.0
-    if state.tally[ALIVE] == 2 and not state.tally[EXHAUSTED]:
+    if state.tally[ALIVE] == 2 and side_beyond_doubt(workspace) == 0.0 and not state.tally[EXHAUSTED]:
         variance, state.law_error[0] = errors_of_estimate(workspace)
         if variance > SURPRISE * rule.most:
             variance = state.law_error[0] = 0.0
@@ -128,9 +135,34 @@ def make_estimate(rule: Reading, workspace: SharedWorkspace) -> bool:
         if not read_rows(workspace, int(work[PILOT, COUNT]), 0):
             return False
         wanted = rows_needed(rule, workspace)
+        if side_beyond_doubt(workspace) != 0.0:
+            return True
     if takes_all(workspace, wanted):
         return read_all(workspace)
     return read_rows(workspace, 0, max(wanted - rule.first, 0))
+
+
+@part
+def side_beyond_doubt(workspace: SharedWorkspace) -> float:
+    """Give 1 or -1 if the pilot leaves no doubt that the move is accepted or rejected, else 0."""
+    pilot, left = workspace.work[PILOT], rows_left(workspace)
+    if pilot[COUNT] < SURE_ROWS:
+        return 0.0
+    spread, gap = spread_of(pilot), estimated(workspace, pilot)
+    if are_alike(pilot, spread):
+        return 0.0
+    # Student's and Cornish and Fisher's terms make it wider.
+    far = FAR * (1.0 + (FAR * FAR + 1.0) / (4.0 * pilot[COUNT]))
+    skewed = (2.0 * FAR * FAR + 1.0) / 6.0 * left / pilot[COUNT] * spread.third / spread.variance
+    margin = far * left * np.sqrt(spread.variance / pilot[COUNT]) + skewed + NEVER
+    return np.sign(gap) if abs(gap) > margin else 0.0
+
+
+@part
+def are_alike(pilot: Floats, spread: Spread) -> bool:
+    """Whether all differences read are the same, which proves nothing of the others."""
+    alike = ROUNDING * abs(pilot[CENTRE])
+    return spread.variance <= alike * alike
 
 
 @part
@@ -245,9 +277,7 @@ def rows_needed(rule: Reading, workspace: SharedWorkspace) -> int:
     """Give the number of rows after which the pilot expects the estimate to be good enough."""
     pilot, left = workspace.work[PILOT], rows_left(workspace)
     spread = spread_of(pilot)
-    # Equal differences in the rows read prove nothing of the others.
-    alike = ROUNDING * abs(pilot[CENTRE])
-    if spread.variance <= alike * alike:
+    if are_alike(pilot, spread):
         return workspace.sizes[0]
     for_variance = left * left * spread.variance / rule.most
     for_law = left * np.sqrt(left * spread.third / (3.0 * rule.error))
@@ -277,7 +307,11 @@ def name_answer(workspace: SharedWorkspace, variance: float) -> None:
         return
     state.tally[LEADER] = state.arms[0]
     if state.tally[ALIVE] == 2:
-        accepts = np.log(uniform(workspace.noise)) < log_ratio(workspace) - penalty(variance, workspace)
+        side = 0.0 if state.tally[EXHAUSTED] else side_beyond_doubt(workspace)
+        least = np.log(uniform(workspace.noise))
+        accepts = side > 0.0 or (
+            side == 0.0 and least < log_ratio(workspace) - penalty(variance, workspace)
+        )
         state.tally[LEADER] = PROPOSED if accepts else CURRENT
 
 
@@ -291,14 +325,20 @@ def penalty(variance: float, workspace: SharedWorkspace) -> float:
 
 @part
 def log_ratio(workspace: SharedWorkspace) -> float:
-    """Estimate the difference of the arms' values."""
-    state, pilot, powers = workspace.state, workspace.work[PILOT], workspace.work[ESTIMATE]
-    if state.tally[EXHAUSTED]:
-        gap = state.sums[PROPOSED] - state.sums[CURRENT]
-    else:
-        gap = (powers[CENTRE] + powers[FIRST] / powers[COUNT]) * rows_left(workspace)
-        if len(workspace.order.weights.keep) == 0:
-            gap += pilot[CENTRE] * pilot[COUNT] + pilot[FIRST]
+    """Give the difference of the arms' values, or an estimate of it."""
+    state = workspace.state
+    if not state.tally[EXHAUSTED]:
+        return estimated(workspace, workspace.work[ESTIMATE])
+    return state.sums[PROPOSED] - state.sums[CURRENT] + (state.offset[PROPOSED] - state.offset[CURRENT])
+
+
+@part
+def estimated(workspace: SharedWorkspace, powers: Floats) -> float:
+    """Estimate the difference of the arms' values from the rows of which the powers were added up."""
+    state, pilot = workspace.state, workspace.work[PILOT]
+    gap = (powers[CENTRE] + powers[FIRST] / powers[COUNT]) * rows_left(workspace)
+    if len(workspace.order.weights.keep) == 0:
+        gap += pilot[CENTRE] * pilot[COUNT] + pilot[FIRST]
     return gap + (state.offset[PROPOSED] - state.offset[CURRENT])
 
 
