@@ -68,7 +68,7 @@ from gumbelrace.population.base import CODE, FINE, Population, SharedPopulation,
 # The last look has at most so many times the rows of the pilot, which grows by so much at a time.
 LONGEST, GROWTH = 5, 4
 # Rows that a look has at least.
-LEAST = 32
+LEAST = 16
 # Rows are read a little beyond what the covariances ask for.
 MARGIN = 1.05
 # Differences that vary so many times more in the last look than before show that the pilot missed rows.
@@ -110,7 +110,7 @@ def _run(rule: Absorbing, workspace: SharedWorkspace) -> None:
             wanted, last = plan(rule, workspace, deviation)
         if last > 0 and not read_last(workspace, last):
             return
-        if last > 0 and not is_as_expected(workspace, last):
+        if last > 0 and not is_as_expected(workspace, last, deviation):
             wanted, last = GROWTH * state.tally[TAKEN], 0
     if state.tally[ALIVE] == 0 or (state.tally[ALIVE] > 1 and last == 0):
         read_everything(workspace)
@@ -213,12 +213,14 @@ def read_last(workspace: SharedWorkspace, count: int) -> bool:
 
 
 @part
-def is_as_expected(workspace: SharedWorkspace, count: int) -> bool:
-    """Whether differences vary no more in the last look than before; else its rows belong to the pilot."""
+def is_as_expected(workspace: SharedWorkspace, count: int, deviation: float) -> bool:
+    """Whether differences vary as before, or little enough; else the last look belongs to the pilot."""
     state, moments = workspace.state, workspace.work
+    rest, again = rows_to_stand_for(workspace, state.tally[TAKEN] - count)
+    fits = 2.0 * deviation * deviation / (rest * rest * (1.0 / count - again))
     for a in range(1, state.tally[ALIVE]):
         expected = pair_variance(moments, state.arms[0], state.arms[a])
-        if moments.spread[state.arms[a]] > UNEXPECTED * expected * count:
+        if moments.spread[state.arms[a]] > max(UNEXPECTED * expected, fits) * count:
             moments.surprise[0] = SURPRISE
             count_rows(moments, state, workspace.sample)
             add_derivatives(moments, state, fresh_rows(workspace.sample))

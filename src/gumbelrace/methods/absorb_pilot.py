@@ -173,19 +173,25 @@ def deviations(state: RaceState, sample: Sample, leader: int, arm: int) -> tuple
 
 @part
 def are_equal(workspace: SharedWorkspace, leader: int, arm: int, second: float) -> bool:
-    """Whether all differences read were the same, which proves nothing of the others."""
-    state, sample, source = workspace.state, workspace.sample, workspace.source
+    """Whether all differences read were the same, which proves nothing where no range is known."""
+    state, sample = workspace.state, workspace.sample
     sizes = abs(mean_of(state, sample, leader)) + abs(mean_of(state, sample, arm))
-    width = source.high[arm] - source.low[arm] + source.high[leader] - source.low[leader]
-    return width > 0.0 and np.sqrt(second) <= ROUNDING * sizes
+    return not has_range(workspace, arm, leader) and np.sqrt(second) <= ROUNDING * sizes
+
+
+@part
+def has_range(workspace: SharedWorkspace, arm: int, other: int) -> bool:
+    """Whether it is known how large the rewards of an arm can be, and how small those of another."""
+    source = workspace.source
+    known = source.high[arm] < LARGEST_REWARD and source.low[other] > -LARGEST_REWARD
+    return known and not by_weights(workspace)
 
 
 @part
 def unseen(workspace: SharedWorkspace, arm: int, other: int) -> float:
     """Give by how much a row may favour one arm over another more than rows do on average, if known."""
     source, state, taken = workspace.source, workspace.state, workspace.state.tally[TAKEN]
-    known = source.high[arm] < LARGEST_REWARD and source.low[other] > -LARGEST_REWARD
-    if not known or by_weights(workspace):
+    if not has_range(workspace, arm, other):
         return 0.0
     return source.high[arm] - source.low[other] - (state.sums[arm] - state.sums[other]) / taken
 
