@@ -392,7 +392,7 @@ class Penalty(Method):
     def promise(self) -> Promise:
         """How far the law of a decision may be off, if the sample tells how normal estimates are."""
         ground = f"means of {self.first} rows are normal but for the skewness that the rows read show"
-        return Promise(min(float(self.error), 1.0), ground).under(DECLARED)
+        return Promise(min(float(self.error), 1.0), ground, "law").under(DECLARED)
 
     def rule(self, population: Population) -> Reading:
         """Give the rule by which rows are read."""

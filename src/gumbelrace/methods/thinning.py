@@ -258,7 +258,7 @@ class Thinning(Method):
     @property
     def promise(self) -> Promise:
         """The law is exact, proved for all rewards within their bounds."""
-        return Promise(0.0)
+        return Promise(0.0, about="law")
 
     def promised(self, population: Population) -> Promise:
         """Give the same: rows are picked anew for every ring, in whatever order they lie."""
