@@ -17,7 +17,7 @@ biases a chain more than the skewness does for which more is read. Without repla
 not lost: they are a part of the sum that is known.
 
 *Far moves.* A variance says nothing of how far a move is from being accepted, and of a move far away it is
-large. Where a longer pilot leaves no doubt, because the chance of the other answer is about 1e-6 whatever is
+large. Where a longer pilot leaves no doubt, as the chance of the other answer is about 1e-6 whatever is
 read further, that is the answer.
 """
 
