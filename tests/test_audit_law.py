@@ -25,7 +25,7 @@ class Drawing(gr.Method):
 
     tilt: float = 0.0
     answers = frozenset({Question.DRAW})
-    promise = gr.Promise(0.01)
+    promise = gr.Promise(0.01, about="law")
     has_plan = False
 
     def rule(self, population):
@@ -206,3 +206,13 @@ def test_moves_of_models_by_penalty():
     assert trace.checked.draws == 5
     with pytest.raises(InvalidArgument, match="this needs a draw"):
         gr.CarlinChib(candidates, likelihood, method=gr.Penalty())
+
+
+def test_draws_that_are_right_in_law_are_checked_by_their_frequencies():
+    """False-alarm rate 0.002, seed 5; the negative control has one arm e times too likely."""
+    draws = gr.sample(REWARDS, size=4000, method=gr.Absorb(), rng=5)
+    assert draws.checked.law.answers == 4000
+    assert not draws.checked.broken
+    with pytest.warns(PromiseBroken, match="law of draws off"):
+        tilted = gr.sample(REWARDS, size=4000, method=Drawing(1.0), rng=5, check=True)
+    assert tilted.checked.broken

@@ -19,7 +19,7 @@ from gumbelrace.methods.state import Question, Results
 from gumbelrace.population.arrays import ByArm, by_name, floats
 from gumbelrace.population.base import Floats, Population, checked_count
 from gumbelrace.population.table import as_population
-from gumbelrace.verdict import Audit, judged
+from gumbelrace.verdict import Audit, judged, judged_draws
 
 # Gumbel variables held at a time.
 HELD = 2**20
@@ -253,13 +253,6 @@ class Kept:
 
 
 def _is_worth(check: bool | None, population: Population, draws: "Draws", method: Method) -> bool:
-    if not method.finds_winners:
-        if check:
-            raise InvalidArgument(
-                f"{type(method).__name__} finds no winner: its draws are right in law, and cannot be "
-                "compared one by one; leave check out, and see gumbelrace.audit"
-            )
-        return False
     if check is not None:
         return check
     affordable = population.rewards <= np.sum(draws.evaluations)
@@ -270,8 +263,13 @@ def _is_worth(check: bool | None, population: Population, draws: "Draws", method
 def _checked(
     population: Population, draws: "Draws", prior: Floats, offsets: Floats, promise: Promise
 ) -> Audit:
-    arms = draws.arms[: len(offsets)]
-    checked = judged(arms, compared(population, prior).plus(offsets), draws.fraction, promise)
+    exact = compared(population, prior)
+    if promise.about == "law":
+        sums = exact.plus(prior[None]).sums[0]
+        checked = judged_draws(draws.arms, sums, draws.fraction, promise, draws.law_error)
+    else:
+        arms = draws.arms[: len(offsets)]
+        checked = judged(arms, exact.plus(offsets), draws.fraction, promise)
     checked.warn()
     return checked
 

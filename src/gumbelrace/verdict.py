@@ -210,6 +210,16 @@ def judged(arms: NDArray[np.int64], values: Totals, fraction: float, promise: Pr
     return Audit(errors, len(arms), interval, SURE, fraction, promise, impossible(arms, values))
 
 
+def judged_draws(
+    arms: NDArray[np.int64], sums: NDArray[Any], fraction: float, promise: Promise, seen: float
+) -> Audit:
+    """Compare how often arms were drawn with what their sums say."""
+    counts = np.bincount(arms, minlength=len(sums))
+    law = judged_law(counts, scipy.special.softmax(sums), SURE, seen)
+    nothing = clopper_pearson(0, 0, SURE)
+    return Audit(0, 0, nothing, SURE, fraction, promise, int(counts[np.isneginf(sums)].sum()), law=law)
+
+
 def judged_law(
     counts: NDArray[np.int64], chances: NDArray[Any], confidence: float, seen: float
 ) -> LawCheck:

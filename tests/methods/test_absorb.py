@@ -275,8 +275,6 @@ def test_it_finds_no_winner():
     population = gr.table(np.eye(5))
     with pytest.raises(InvalidArgument, match="Absorb gives only a draw, and this needs the best arm"):
         gr.best(population, method=gr.Absorb(), rng=0)
-    with pytest.raises(InvalidArgument, match="right in law"):
-        gr.sample(population, method=gr.Absorb(), rng=0, check=True)
 
 
 @pytest.mark.parametrize("arguments", [{"error": 0.0}, {"error": 1e-12}, {"error": "small"}, {"first": 2}])
