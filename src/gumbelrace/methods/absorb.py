@@ -22,8 +22,13 @@ from gumbelrace.core.random import Bits
 from gumbelrace.core.rows import pick_rows, rewind
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods import rules
+from gumbelrace.methods.absorb_independent import AbsorbingOwn
 from gumbelrace.methods.absorb_moments import (
+    FAR,
+    GROWTH,
     LARGEST_DERIVATIVE,
+    LEAST,
+    MARGIN,
     Moments,
     count_rows,
     factorise,
@@ -62,13 +67,6 @@ from gumbelrace.methods.state import (
 from gumbelrace.population.arrays import LARGEST_REWARD
 from gumbelrace.population.base import CODE, FINE, Population, SharedPopulation, checked_count, read
 
-# Arms are dropped if a normal variable brings them back with a chance of 1e-6.
-FAR = 4.75
-# A look is at most so many times what was read before, so that arms are dropped on the way; and has at least
-# so many rows, of which third moments are taken.
-GROWTH, LEAST = 4, 32
-# Rows are read a little beyond what the covariances so far ask for.
-MARGIN = 1.05
 # Plans from fewer rows are not trusted to say that reading everything is cheaper.
 TRUSTED = 128
 
@@ -387,11 +385,10 @@ class Absorb(Method):
         """The law of a draw is right, if means of rows are normal."""
         return Promise(self.error, f"means of {self.first} rows and more are normal").under(DECLARED)
 
-    def rule(self, population: Population) -> Absorbing:
+    def rule(self, population: Population) -> Absorbing | AbsorbingOwn:
         """Give the rule by which rows are read."""
-        if not isinstance(population, SharedPopulation):
-            raise InvalidArgument("Absorb reads rows that all arms share; independent arms have none")
+        kind = Absorbing if isinstance(population, SharedPopulation) else AbsorbingOwn
         # Where any row may be -inf, an estimate tells nothing: everything is read.
-        return Absorbing(self.first, self.error / 2.0, *self._corrections, population.may_be_impossible)
+        return kind(self.first, self.error / 2.0, *self._corrections, population.may_be_impossible)
 
     answer_each = Method._answer_each

@@ -44,6 +44,8 @@ from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source, r
 
 # Entries of Readings.bar
 LOWEST, HEIGHT = 0, 1
+# Rows wanted: none any more.
+SATISFIED = -1
 # What reading is asked for: to let arms in, to read what is wanted of them, or all, to name the winner.
 ENTER, ADVANCE, READ_ALL, FINISH = range(4)
 # reading(address of an `OwnRows`, what is asked for) -> GOES_ON, ENDS or FAILS
@@ -55,7 +57,7 @@ class Readings(NamedTuple):
 
     taken: NDArray[np.int64]
     squares: Floats
-    wanted: NDArray[np.int64]  # rows to read when it is an arm's turn; 0: all that are left
+    wanted: NDArray[np.int64]  # rows to read when it is an arm's turn; 0: all that are left, or SATISFIED
     fresh: NDArray[np.int64]
     looks: NDArray[np.int64]
     reach: Floats  # what an arm can reach at most, before it is read
@@ -253,7 +255,8 @@ def read_arms(own: OwnRows, everything: bool) -> bool:
         else:
             wanted = 0 if everything else readings.wanted[arm]
             left = sizes[arm] - readings.taken[arm]
-            read_arm(own, arm, min(wanted, left) if wanted > 0 else left)
+            if wanted != SATISFIED:
+                read_arm(own, arm, min(wanted, left) if wanted > 0 else left)
         if own.source.fault[CODE] != FINE:
             return False
     drop_ruled_out(state, own.source)
@@ -327,7 +330,7 @@ def waits(own: OwnRows, arm: int) -> bool:
 
 
 @part
-def all_read(own: OwnRows) -> bool:
+def all_read(own: Rows) -> bool:
     """Whether every row of the arms in the race was read."""
     for a in range(own.state.tally[ALIVE]):
         arm = own.state.arms[a]
