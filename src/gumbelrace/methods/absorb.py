@@ -387,8 +387,14 @@ class Absorb(Method):
 
     def rule(self, population: Population) -> Absorbing | AbsorbingOwn:
         """Give the rule by which rows are read."""
-        kind = Absorbing if isinstance(population, SharedPopulation) else AbsorbingOwn
         # Where any row may be -inf, an estimate tells nothing: everything is read.
-        return kind(self.first, self.error / 2.0, *self._corrections, population.may_be_impossible)
+        at_once = population.may_be_impossible
+        if not isinstance(population, SharedPopulation):
+            return self.rule_of_own(at_once)
+        return Absorbing(self.first, self.error / 2.0, *self._corrections, at_once)
+
+    def rule_of_own(self, at_once: bool) -> AbsorbingOwn:
+        """Give the rule by which arms are read that have rows of their own."""
+        return AbsorbingOwn(self.first, self.error / 2.0, *self._corrections, at_once)
 
     answer_each = Method._answer_each

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gumbelrace.core.jit import call, part
 from gumbelrace.core.rows import rewind_first
 from gumbelrace.methods import rules
-from gumbelrace.methods.absorb_moments import FAR, GROWTH, LARGEST_DERIVATIVE, LEAST, MARGIN, normal
+from gumbelrace.methods.absorb_moments import FAR, LARGEST_DERIVATIVE, LEAST, MARGIN, normal
 from gumbelrace.methods.corrections import Correction, draw_correction
 from gumbelrace.methods.independent import (
     ADVANCE,
@@ -36,6 +36,10 @@ from gumbelrace.methods.rules import FAILS, GOES_ON, enter, implements
 from gumbelrace.methods.state import ALIVE, ARMS, AT_ONCE, EXHAUSTED, LEADER, drop, line_up, reset
 from gumbelrace.population.arrays import LARGEST_REWARD
 from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats
+
+
+# Of an arm of which a larger share is to be read, all is.
+MOST_SHARE = 0.75
 
 
 class AbsorbingOwn(NamedTuple):
@@ -125,7 +129,7 @@ def rows_wanted(rule: AbsorbingOwn, workspace: IndependentWorkspace, arm: int, d
     """Give how many more rows an arm needs, 0 for all that are left, or `SATISFIED`."""
     taken, size, errors = workspace.readings.taken[arm], workspace.sizes[arm], workspace.work
     if is_unproved(workspace, arm):
-        return (GROWTH - 1) * taken
+        return taken
     law = law_error(workspace, arm)
     if errors.variance[arm] <= deviation * deviation and law <= rule.error:
         return SATISFIED
@@ -135,9 +139,10 @@ def rows_wanted(rule: AbsorbingOwn, workspace: IndependentWorkspace, arm: int, d
     )
     left = 1.0 - taken / size
     target = 1.0 / (left / taken / needed + (1.0 - left) / taken)
-    if 2.0 * target > size:
+    # Not at once: what is read of one arm may show that others cannot win.
+    wanted = int(min(max(target - taken, LEAST), taken)) + 1
+    if taken + wanted > MOST_SHARE * size:
         return 0
-    wanted = int(min(max(target - taken, LEAST), (GROWTH - 1) * taken)) + 1
     # The third moment is that of the part read last, which is to be a long one.
     chunk = workspace.source.chunk
     return wanted if wanted < chunk else wanted // chunk * chunk

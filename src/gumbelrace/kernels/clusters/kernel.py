@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gumbelrace.auditing import check_winners
 from gumbelrace.core.pool import Pool
 from gumbelrace.core.random import Rng, as_generator, check_generator
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
@@ -144,6 +145,7 @@ class ClusterGibbs(Kernel[Labels]):
         Rows and noise come from one generator: after the first choice the two sweeps differ by chance
         as well, which makes what is estimated from them noisier, and not wrong.
         """
+        check_winners(self.method)
         noise = int(check_generator(rng).integers(2**63))
         labels, tally = self._sweep(np.random.default_rng(noise), state, audited=True)
         errors, decisions = int(tally[WRONG]), int(tally[VISITED])
