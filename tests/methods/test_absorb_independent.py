@@ -69,7 +69,7 @@ def test_a_temperature_scales_all_sums():
 
 
 def test_little_is_read():
-    """Of arms that are alike, until errors fit into the noise; of those that cannot win, next to nothing."""
+    """Of like arms, until errors fit into the noise; of those that cannot win, next to nothing."""
     arms = CASES["arms that cannot win"]
     found, rewards = drawn(arms), sum(len(x) for x in arms)
     assert found.evaluations.mean() < 0.25 * rewards

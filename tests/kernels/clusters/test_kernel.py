@@ -99,7 +99,7 @@ def test_races_of_larger_clusters_keep_the_law(keep):
 @pytest.mark.parametrize("reward_range", [None, (-0.2, 0.2)], ids=["no range", "range"])
 def test_larger_clusters_that_are_absorbed_keep_the_law(reward_range):
     """Two persons, weak factors: energy and number of clusters of 25 chains of each kind (Welch)."""
-    person, table = planted([80, 60], 0.04, 0.02, 13)
+    person, table = planted([80, 60], 0.07, 0.02, 13)
     means, first = [], person.astype(np.int32)
     for method in (gr.Exact(), Absorb(first=8)):
         kernel = gr.ClusterGibbs(pairs_of(table, reward_range), method=method, keep="nothing")

@@ -54,10 +54,11 @@ class ClusterGibbs(Kernel[Labels]):
     merges : bool
         After each sweep, try to merge clusters. This is part of a search: it does not leave p invariant.
     delta, method : optional
-        Who decides (`Race`, `Betting` or `Exact`), and its δ: one of them, or neither. Default: `Exact`
+        Who decides (`Race`, `Betting`, `Absorb` or `Exact`), and its δ: one or neither. Default: `Exact`
         where sums are kept, else `Betting` where the factor has a range, else ``Race()``, at a δ of 0.05,
         which holds for each mention that is visited. ``Race(variance=methods.Marginal(shrink=0))`` has
-        the paper's variance.
+        the paper's variance. `Absorb` finds no winners: mergers, and choices at a temperature of 0, are
+        left to the default race.
 
     Notes
     -----
