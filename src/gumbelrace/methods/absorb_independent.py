@@ -4,8 +4,8 @@ The errors of the estimated sums of different arms are independent: their varian
 
     v_i = N_i² σ̂_i² / T_i (1 - T_i/N_i),
 
-and each arm is read until v_i is at most s², and what is known of the law of its error says that it is close
-enough to a normal one. Then noise of variance s² - v_i is added. Arms that cannot win are not read on, or
+and each arm is read until v_i is at most s², and what is known of the law of its error says that it is
+close enough to a normal one. Then noise of variance s² - v_i is added. Arms that cannot win are not read on, or
 not at all: with a known range those are read first that can reach most, and others wait (`independent`).
 
 An arm that is a group of small sums (a size below 0) has a value with all its noise when it is found.
@@ -36,7 +36,6 @@ from gumbelrace.methods.rules import FAILS, GOES_ON, enter, implements
 from gumbelrace.methods.state import ALIVE, ARMS, AT_ONCE, EXHAUSTED, LEADER, drop, line_up, reset
 from gumbelrace.population.arrays import LARGEST_REWARD
 from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats
-
 
 # Of an arm of which a larger share is to be read, all is.
 MOST_SHARE = 0.75

@@ -26,8 +26,8 @@ MOST = 512
 STEPS = 8
 # Arms are dropped if a normal variable brings them back with a chance of 1e-6.
 FAR = 4.75
-# A look is at most so many times what was read before, so that arms are dropped on the way; and has at least
-# so many rows, of which third moments are taken.
+# A look is at most so many times what was read before, so that arms are dropped on the way; and has at
+# least so many rows, of which third moments are taken.
 GROWTH, LEAST = 4, 32
 # Rows are read a little beyond what the covariances so far ask for.
 MARGIN = 1.05
