@@ -5,8 +5,8 @@ The errors of the estimated sums of different arms are independent: their varian
     v_i = N_i² σ̂_i² / T_i (1 - T_i/N_i),
 
 and each arm is read until v_i is at most s², and what is known of the law of its error says that it is
-close enough to a normal one. Then noise of variance s² - v_i is added. Arms that cannot win are not read on, or
-not at all: with a known range those are read first that can reach most, and others wait (`independent`).
+close enough to a normal one. Then noise of variance s² - v_i is added. Arms that cannot win are not read
+on, or not at all: with a known range those are read first that can reach most, and others wait.
 
 An arm that is a group of small sums (a size below 0) has a value with all its noise when it is found.
 """
