@@ -383,7 +383,7 @@ def test_another_method_shares_the_layout() -> None:
     kernel = gr.GraphGibbs(curie_weiss(50, 1.0), 3, gr.models.Potts(), delta=0.01)
     other = kernel.with_method(gr.Race())
     assert other._layout is kernel._layout
-    assert isinstance(kernel.method, gr.Betting)
+    assert isinstance(kernel.method, gr.Thinning)
     assert isinstance(other.method, gr.Race)
 
 

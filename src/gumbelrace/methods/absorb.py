@@ -24,8 +24,12 @@ from gumbelrace.core.random import Bits
 from gumbelrace.core.rows import rewind
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods import rules
+from gumbelrace.methods.absorb_independent import AbsorbingOwn
 from gumbelrace.methods.absorb_moments import (
+    GROWTH,
     LARGEST_DERIVATIVE,
+    LEAST,
+    MARGIN,
     Moments,
     add_derivatives,
     by_chance,
@@ -332,13 +336,16 @@ class Absorb(Method):
         unseen = None if known else "no few rows carry the sums"
         return self.promise.under(unseen).under(None if finite else DECLARED).on(population)
 
-    def rule(self, population: Population) -> Absorbing:
+    def rule(self, population: Population) -> Absorbing | AbsorbingOwn:
         """Give the rule by which rows are read."""
-        if not isinstance(population, SharedPopulation):
-            raise InvalidArgument("Absorb reads rows that all arms share; independent arms have none")
         # Where any row may be -inf, an estimate tells nothing: everything is read.
-        return Absorbing(
-            int(self.first), float(self.error) / 2.0, *self.corrections(), population.may_be_impossible
-        )
+        at_once = population.may_be_impossible
+        if not isinstance(population, SharedPopulation):
+            return self.rule_of_own(at_once)
+        return Absorbing(int(self.first), float(self.error) / 2.0, *self.corrections(), at_once)
+
+    def rule_of_own(self, at_once: bool) -> AbsorbingOwn:
+        """Give the rule by which arms are read that have rows of their own."""
+        return AbsorbingOwn(int(self.first), float(self.error) / 2.0, *self.corrections(), at_once)
 
     answer_each = Method._answer_each

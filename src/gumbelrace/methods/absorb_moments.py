@@ -22,6 +22,13 @@ from gumbelrace.population.base import Floats
 MOST = 512
 # Steps of the power iteration: the largest eigenvalue is needed for planning only.
 STEPS = 8
+# Arms are dropped if a normal variable brings them back with a chance of 1e-6.
+FAR = 4.75
+# A look is at most so many times what was read before, so that arms are dropped on the way; and has at
+# least so many rows, of which third moments are taken.
+GROWTH, LEAST = 4, 32
+# Rows are read a little beyond what the covariances so far ask for.
+MARGIN = 1.05
 # Of two arms: the largest third and fourth derivative of the logistic function.
 LARGEST_DERIVATIVE = 1.0 / 8.0
 

@@ -5,6 +5,7 @@ import numpy as np
 from gumbelrace.core.jit import part
 from gumbelrace.core.rows import pick_rows
 from gumbelrace.methods.absorb_moments import (
+    FAR,
     Moments,
     add_derivatives,
     count_rows,
@@ -30,8 +31,6 @@ from gumbelrace.methods.state import (
 from gumbelrace.population.arrays import LARGEST_REWARD
 from gumbelrace.population.base import read
 
-# Arms are dropped if a normal variable brings them back with a chance of 1e-6.
-FAR = 4.75
 
 
 @part

@@ -44,8 +44,8 @@ from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats, Source, r
 
 # Entries of Readings.bar
 LOWEST, HEIGHT = 0, 1
-# Rows wanted of an arm whose turn has not come.
-WAITS = -1
+# Rows wanted of an arm that is not to be read now.
+NOT_NOW = -1
 # reading(address of an `OwnRows`, whether to read everything) -> 1, or 0 after a fault
 READS = types.int64(types.CPointer(types.int64), types.int64)
 
@@ -56,7 +56,7 @@ class Readings(NamedTuple):
     sizes: NDArray[np.int64]
     taken: NDArray[np.int64]
     squares: Floats
-    wanted: NDArray[np.int64]  # rows to read now; 0: all that are left
+    wanted: NDArray[np.int64]  # rows to read now; 0: all that are left; or NOT_NOW
     fresh: NDArray[np.int64]
     looks: NDArray[np.int64]
     reach: Floats  # what an arm can reach at most, before it is read
@@ -156,7 +156,7 @@ def _look(workspace: IndependentWorkspace) -> int:
     for a in range(state.tally[ALIVE]):
         arm = state.arms[a]
         waiting = waits(readings, arm)
-        readings.wanted[arm] = WAITS if waiting else next_look(workspace.rule, workspace, arm)
+        readings.wanted[arm] = NOT_NOW if waiting else next_look(workspace.rule, workspace, arm)
     if not read_more(workspace, False):
         return FAILS
     if all_read(state, readings):
@@ -223,7 +223,7 @@ def read_arms(own: OwnRows, everything: bool) -> bool:
         arm = state.arms[a]
         wanted, left = 0 if everything else readings.wanted[arm], rows_left(readings, arm)
         readings.fresh[arm] = 0
-        if wanted == WAITS:
+        if wanted == NOT_NOW:
             continue
         if left < 0:
             call(groups.address, (groups.words, arm, state.offset.ctypes.data))

@@ -22,6 +22,7 @@ from tests.kernels.laws import tail
 
 import gumbelrace as gr
 from gumbelrace import errors
+from gumbelrace.methods.absorb import Absorb
 from gumbelrace.verdict import clopper_pearson
 
 ALARM = 1e-4
@@ -34,6 +35,7 @@ WAYS = [
     (EARLY, "nothing"),
     (EARLY, "pairs"),
     (gr.Betting(1e-3), "pairs"),
+    (Absorb(first=3), "pairs"),
 ]
 
 
@@ -92,6 +94,35 @@ def test_races_of_larger_clusters_keep_the_law(keep):
     for exact, raced in zip(*(values.T for values in means.values()), strict=True):
         assert stats.ttest_ind(exact, raced, equal_var=False).pvalue > ALARM / 2
     assert sum(info.evaluations for _, info in ends[0]) < 0.9 * sum(info.rewards for _, info in ends[0])
+
+
+@pytest.mark.parametrize("reward_range", [None, (-0.2, 0.2)], ids=["no range", "range"])
+def test_larger_clusters_that_are_absorbed_keep_the_law(reward_range):
+    """Two persons, weak factors: energy and number of clusters of 25 chains of each kind (Welch)."""
+    person, table = planted([80, 60], 0.07, 0.02, 13)
+    means, first = [], person.astype(np.int32)
+    for method in (gr.Exact(), Absorb(first=8)):
+        kernel = gr.ClusterGibbs(pairs_of(table, reward_range), method=method, keep="nothing")
+        ends = [chain(kernel, kernel.start(first), 15, seed)[5:] for seed in range(25)]
+        means.append(np.array([mean_statistics(table, visited) for visited in ends]))
+    for exact, absorbed in zip(means[0].T, means[1].T, strict=True):
+        assert stats.ttest_ind(exact, absorbed, equal_var=False).pvalue > ALARM / 2
+    share = sum(info.evaluations for _, info in ends[0]) / sum(info.rewards for _, info in ends[0])
+    assert share < 0.8
+
+
+def test_who_finds_no_winner_leaves_mergers_and_the_end_of_a_search_to_a_race():
+    person, table = planted([60, 40, 20], 0.5, 0.5, 14)
+    cooling = gr.kernels.Geometric(1.0, 0.7, zero_after=6)
+    kernel = gr.ClusterGibbs(
+        pairs_of(table), method=Absorb(), keep="nothing", annealing=cooling, merges=True
+    )
+    labels = chain(kernel, start(kernel), 9, seed=1)[-1][0].labels
+    assert canonical(labels) == canonical(person)
+    with pytest.raises(errors.InvalidArgument, match="finds no winner"):
+        kernel.audit(np.random.default_rng(0), start(kernel))
+    with pytest.raises(errors.InvalidArgument, match="keep='sums' knows all values"):
+        gr.ClusterGibbs(pairs_of(table), method=Absorb(), keep="sums")
 
 
 def mean_statistics(table, visited):

@@ -3,7 +3,8 @@
 A mention's choice is a race of the large clusters and of groups of small ones. After the first look all is
 known of a cluster that is not larger than it. So small clusters of equal size are a single arm, whose
 value, that of the best of them, is found when it is their turn; often they can reach so little that it
-never is. The mention's own cluster is the favourite.
+never is. The mention's own cluster is the favourite. Who absorbs errors into the noise adds that of the
+large clusters and of the empty one; the value of a group has its own.
 
 Merging clusters, which moves of single mentions hardly ever do, comes after a sweep. For a random member of
 a cluster the best other cluster is found as in a sweep. The two are merged if Σ_{i in A, j in B} f(i, j),
@@ -53,6 +54,7 @@ class Calls(NamedTuple):
     update: int  # brings kept sums up to date; 0: none are kept
     choice: Contest
     merger: Contest
+    absorbs: bool  # whether who chooses adds the noise
 
 
 class Task(NamedTuple):
@@ -121,7 +123,10 @@ def choose(calls: Calls, work: Workspace, limit: int) -> int:
     if limit >= len(work.partition.labels):
         return best_of_all(calls)
     favourite = 0 if work.turn[STAYS] == 1 else NOBODY
-    winner = race(calls.choice, work, line_up(work, limit), favourite)
+    count = line_up(work, limit)
+    if calls.absorbs:
+        take_noise_back(work, count)
+    winner = race(calls.choice, work, count, favourite)
     return work.arms.segments[winner]
 
 
@@ -151,6 +156,16 @@ def line_up(work: Workspace, limit: int) -> int:
     arms.segments[count], arms.starts[count], arms.sizes[count] = clusters, 0, 0
     arms.offsets[count] = work.noise[clusters]
     return count + 1
+
+
+@part
+def take_noise_back(work: Workspace, count: int) -> None:
+    """Leave the noise to who chooses, but for that of groups."""
+    for arm in range(count):
+        if work.arms.sizes[arm] >= 0 and work.arms.offsets[arm] > -np.inf:
+            work.arms.offsets[arm] = 0.0
+    # The best of a group is compared with the empty one, which is an arm of its own.
+    work.noise[work.partition.counts[CLUSTERS]] = -np.inf
 
 
 @part

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gumbelrace.auditing import check_winners
 from gumbelrace.core.pool import Pool
 from gumbelrace.core.random import Rng, as_generator, check_generator
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
@@ -53,10 +54,11 @@ class ClusterGibbs(Kernel[Labels]):
     merges : bool
         After each sweep, try to merge clusters. This is part of a search: it does not leave p invariant.
     delta, method : optional
-        Who decides (`Race`, `Betting` or `Exact`), and its δ: one of them, or neither. Default: `Exact`
+        Who decides (`Race`, `Betting`, `Absorb` or `Exact`), and its δ: one or neither. Default: `Exact`
         where sums are kept, else `Betting` where the factor has a range, else ``Race()``, at a δ of 0.05,
         which holds for each mention that is visited. ``Race(variance=methods.Marginal(shrink=0))`` has
-        the paper's variance.
+        the paper's variance. `Absorb` finds no winners: mergers, and choices at a temperature of 0, are
+        left to the default race.
 
     Notes
     -----
@@ -144,6 +146,7 @@ class ClusterGibbs(Kernel[Labels]):
         Rows and noise come from one generator: after the first choice the two sweeps differ by chance
         as well, which makes what is estimated from them noisier, and not wrong.
         """
+        check_winners(self.method)
         noise = int(check_generator(rng).integers(2**63))
         labels, tally = self._sweep(np.random.default_rng(noise), state, audited=True)
         errors, decisions = int(tally[WRONG]), int(tally[VISITED])

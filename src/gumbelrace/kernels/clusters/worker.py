@@ -25,15 +25,18 @@ from gumbelrace.kernels.clusters.values import (
     new_sums,
     no_sums,
 )
-from gumbelrace.methods.base import Method, timed_slices
+from gumbelrace.methods.absorb import Absorb
+from gumbelrace.methods.absorb_independent import AbsorbingOwn
+from gumbelrace.methods.base import Asked, Method, timed_slices
 from gumbelrace.methods.betting import Betting
 from gumbelrace.methods.betting_independent import FIRST_LOOK, IndependentWagers
-from gumbelrace.methods.default import Default, single_method
+from gumbelrace.methods.default import SINGLE_DELTA, Default, single_method
 from gumbelrace.methods.exact import Exact, Scan
 from gumbelrace.methods.independent import Groups, IndependentWorkspace, new_independent
 from gumbelrace.methods.loop import prepared
 from gumbelrace.methods.race import Race
 from gumbelrace.methods.race_independent import looks_of_any_size
+from gumbelrace.methods.state import Question
 from gumbelrace.population.base import CODE, FINE, ROW, Source
 from gumbelrace.population.pairs import COUNT, FIRST, MENTION, Pairs, Readers
 
@@ -80,8 +83,8 @@ def checked_method(method: Method | None, pairs: Pairs, keep: Keep) -> Method:
         method = Exact() if keep == Keep.SUMS else single_method(None, None)
     if isinstance(method, Default):
         method = method.where(pairs.reward_range is not None)
-    if not isinstance(method, Exact | Betting | Race):
-        raise InvalidArgument(f"the method is {method!r}; give Betting(), Race() or Exact()")
+    if not isinstance(method, Exact | Betting | Race | Absorb):
+        raise InvalidArgument(f"the method is {method!r}; give Absorb(), Betting(), Race() or Exact()")
     if keep == Keep.SUMS and not isinstance(method, Exact):
         raise InvalidArgument("keep='sums' knows all values: use Exact(), or keep='pairs' to race")
     if method.needs_range and pairs.reward_range is None:
@@ -101,7 +104,7 @@ class Worker:
         self.limit = _first_look(method, pairs.size)
         self.work = _new_workspace(partition, self.readers, pairs.limits, self.limit)
         self.order = _order(partition, self.work.arms)
-        self.rule = _rule(method, pairs.size, self.work.arms.sizes)
+        self._method, self._winners = method, _who_finds_winners(method, pairs)
         self._pairs, self._keep, self._summed = pairs, keep, np.empty(0, np.int32)
 
     def begin(self, labels: NDArray[Any]) -> None:
@@ -120,27 +123,32 @@ class Worker:
 
     def visit(self, rng: np.random.Generator, task: Task, mentions: NDArray[np.int64]) -> None:
         """Let mentions choose their clusters."""
-        calls, _kept_alive = self._calls(rng)
+        calls, _kept_alive = self._calls(rng, task.temperature)
         for some in self._parts(len(mentions)):
             stop = min(some.stop, len(mentions))
             while (done := int(self.work.tally[VISITED])) < stop:
                 if self._keep == Keep.SUMS and self.work.sums.unused[0] == 0:
                     self.work = self.work._replace(sums=enlarged(self.work.sums))
-                    calls, _kept_alive = self._calls(rng)
+                    calls, _kept_alive = self._calls(rng, task.temperature)
                 sweep(calls, self.work, bits_of(rng), task, mentions[done:stop])
                 self._check()
 
     def merge(self, rng: np.random.Generator, task: Task) -> None:
-        """Try to merge clusters."""
+        """Try to merge clusters: whether two belong together is asked of who finds winners."""
         partition = self.work.partition
         clusters = partition.ids[: partition.counts[CLUSTERS]].copy()
-        calls, _kept_alive = self._calls(rng)
+        calls, _kept_alive = self._calls(rng, 0.0)
         for some in timed_slices(len(clusters)):
             merge_some(calls, self.work, bits_of(rng), task, clusters[some])
             self._check()
 
-    def _calls(self, rng: np.random.Generator) -> tuple[Calls, Any]:
-        """Prepare what a sweep calls; also give what must stay alive meanwhile."""
+    def _calls(self, rng: np.random.Generator, temperature: float) -> tuple[Calls, Any]:
+        """Prepare what a sweep calls; also give what must stay alive meanwhile.
+
+        Without noise there is nothing that errors could be absorbed into.
+        """
+        method = self._method if temperature > 0.0 else self._winners
+        rule = _rule(method, self._pairs, self.work.arms.sizes)
         work, sums, bits = self.work, self._keep == Keep.SUMS, bits_of(rng)
         best = BEST_OF.stored(work, Keep)
         groups, update = Groups(best.entry, best.address), UPDATES.entry(work, Keep) if sums else 0
@@ -148,11 +156,14 @@ class Worker:
         lines = source._replace(reader=self.readers.lines.address, low=work.lines.low, high=work.lines.high)
         races = [
             _contest(
-                new_independent(self.rule, of, self.order, (bits, bits), sizes)._replace(groups=groups)
+                new_independent(rule, of, self.order, (bits, bits), sizes)._replace(groups=groups),
+                temperature,
             )
             for of in (source, lines)
         ]
-        return Calls(best.address, best.entry, update, *(race for race, _ in races)), (best, races)
+        (choice, _), (merger, _) = races
+        absorbs = isinstance(rule, AbsorbingOwn)
+        return Calls(best.address, best.entry, update, choice, merger, absorbs), (best, races)
 
     def log_weight(self) -> float:
         """Sum the values of all pairs of mentions that are in one cluster."""
@@ -191,9 +202,11 @@ class Worker:
         return int(members[np.argmax(~((low <= values) & (values <= high)))])
 
 
-def _contest(workspace: IndependentWorkspace) -> tuple[Contest, Any]:
+def _contest(workspace: IndependentWorkspace, temperature: float) -> tuple[Contest, Any]:
     """Prepare a race; also give what must stay alive meanwhile."""
     state = workspace.state
+    if isinstance(workspace.rule, AbsorbingOwn):
+        Asked(Question.DRAW, temperature).put(state)
     if isinstance(workspace.rule, Scan):  # all clusters are small to it: it never races
         return Contest(0, 0, state.tally, state.offset), workspace
     plan, kept_alive = prepared(workspace)
@@ -204,16 +217,24 @@ def _first_look(method: Method, size: int) -> int:
     """Give the size up to which all of a cluster is read."""
     if isinstance(method, Race):
         return method.first_of_independent
+    if isinstance(method, Absorb):
+        return method.first
     return FIRST_LOOK if isinstance(method, Betting) else size
 
 
-def _rule(method: Method, size: int, sizes: NDArray[np.int64]) -> Any:
-    """Give the rule of a race of clusters whose sizes will be put into `sizes`."""
+def _who_finds_winners(method: Method, pairs: Pairs) -> Method:
+    """Give the method, or where it finds no winner, the default race."""
+    race = Default(SINGLE_DELTA, SINGLE_DELTA).where(pairs.reward_range is not None)
+    return method if method.finds_winners else race
+
+
+def _rule(method: Method, pairs: Pairs, sizes: NDArray[np.int64]) -> Any:
+    """Give the rule of a choice among clusters whose sizes will be put into `sizes`."""
     if isinstance(method, Race):
-        shrink = method.variance.shrink
-        return looks_of_any_size(
-            method.bound, method.delta, method.first_of_independent, shrink, sizes, size
-        )
+        first, shrink = method.first_of_independent, method.variance.shrink
+        return looks_of_any_size(method.bound, method.delta, first, shrink, sizes, pairs.size)
+    if isinstance(method, Absorb):
+        return method.rule_of_own(pairs.limits[0] == -np.inf and pairs.reward_range is not None)
     return IndependentWagers(1.0 / method.promise.delta) if isinstance(method, Betting) else Scan()
 
 

@@ -2,8 +2,8 @@
 
     p(x) ∝ exp(Σ_i u_i(x_i) + Σ_{i<j} φ(x_i, x_j, w_ij))
 
-Each variable in turn is given a label from its conditional distribution: the best of D labels, offset by
-Gumbel noise, over the factors of its neighbours. Which of them are read, see `layout`.
+Each variable in turn is given a label from its conditional distribution, given the factors of its
+neighbours. Which of them are read, see `heads`.
 """
 
 import copy
@@ -79,14 +79,20 @@ class GraphGibbs(Kernel[Labels]):
     scan, annealing
         As in `Gibbs`.
     delta, method : optional
-        Who decides (`Betting`, `Race` or `Exact`), and its δ: one of them, or neither. Default:
-        ``Betting(0.001)`` where the potential has bounds, else ``Race(delta=1e-5)``. The δ holds for each
-        variable that is visited. Factors that can be -inf are always read where the bounds say so.
+        Who decides (`Thinning`, `Absorb`, `Betting`, `Race` or `Exact`), and its δ: one of them, or
+        neither. Default: `Thinning` where the potential has bounds, else ``Race(delta=1e-5)``. With a δ:
+        `Betting` or `Race`; it holds for each variable that is visited. Factors that can be -inf are
+        always read where the bounds say so.
 
     Notes
     -----
     A step's `evaluations` count a factor once for each label for which it was read; `rewards` are the
     D·nnz of an exact sweep.
+
+    `Thinning` draws a label given the few neighbours that ring (Poisson minibatches): p is invariant,
+    exactly, and a label is slightly more likely to stay. `Absorb` reads heavy neighbours, and so many of
+    the light ones that the error of their sum fits into the noise. Both read as `Exact` does, but no more
+    than it takes to prove a label the best, at a temperature of 0.
 
     Every draw of a label reads the factors in a random order of its own: decisions share nothing.
 

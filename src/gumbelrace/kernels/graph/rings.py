@@ -44,9 +44,10 @@ def add_rings(graph: Graph, workspace: Workspace, source: Source, task: Task, le
         count, wide = in_stratum(layout, i, level), layout.high[i, level] - layout.low[i, level]
         # Time is counted in rings.
         wait -= (kappa + 1.0) * count * wide / task.temperature
-        set_range(layout, source, level, i)
-        workspace.first[0] = layout.starts[i] + look_at(level)
-        stratum = Stratum(source.low[0], wide, kappa * wide)
+        if wait < 0.0:
+            set_range(layout, source, level, i)
+            workspace.first[0] = layout.starts[i] + look_at(level)
+        stratum = Stratum(layout.low[i, level], wide, kappa * wide)
         while wait < 0.0:
             rung, wait = pick_rung(workspace, task.noise, count, wait)
             kept = keep(workspace, source, task.noise, stratum, rung)
