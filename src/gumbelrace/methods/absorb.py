@@ -28,7 +28,6 @@ from gumbelrace.methods.absorb_independent import AbsorbingOwn
 from gumbelrace.methods.absorb_moments import (
     GROWTH,
     LARGEST_DERIVATIVE,
-    LEAST,
     MARGIN,
     Moments,
     add_derivatives,
@@ -69,12 +68,10 @@ from gumbelrace.methods.state import (
 )
 from gumbelrace.population.base import CODE, FINE, Population, SharedPopulation, checked_count
 
-# The last look has at most so many times the rows of the pilot, which grows by so much at a time.
-LONGEST, GROWTH = 5, 4
+# The last look has at most so many times the rows of the pilot.
+LONGEST = 5
 # Rows that a look has at least.
 LEAST = 16
-# Rows are read a little beyond what the covariances ask for.
-MARGIN = 1.05
 # Differences that vary so many times more in the last look than before show that the pilot missed rows.
 UNEXPECTED = 4.0
 # What such a draw reports: as often as there are some, others have missed those rows without a sign of it.

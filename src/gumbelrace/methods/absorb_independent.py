@@ -39,6 +39,8 @@ from gumbelrace.methods.state import ALIVE, ARMS, AT_ONCE, EXHAUSTED, LEADER, LO
 from gumbelrace.population.arrays import LARGEST_REWARD
 from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats
 
+# Rows that a look has at least, of which third moments are taken.
+LEAST = 32
 # Of an arm of which a larger share is to be read, all is.
 MOST_SHARE = 0.75
 
@@ -228,10 +230,17 @@ def furthest(workspace: IndependentWorkspace, arm: int) -> float:
 def drop_beaten(rule: AbsorbingOwn, workspace: IndependentWorkspace, deviation: float) -> None:
     """Flag arms that trail by more than noise and errors can bring back."""
     state, leader = workspace.state, workspace.state.tally[LEADER]
-    best, of_leader = estimate_sum(state, workspace.readings, leader), noise_of(workspace, leader, deviation)
+    best, of_leader = (
+        estimate_sum(state, workspace.readings, leader),
+        noise_of(workspace, leader, deviation),
+    )
     for a in range(state.tally[ALIVE]):
         arm = state.arms[a]
-        value = ceiling(workspace.source, state, workspace.readings, arm) if is_unseen(workspace.readings, arm) else estimate_sum(state, workspace.readings, arm)
+        value = (
+            ceiling(workspace.source, state, workspace.readings, arm)
+            if is_unseen(workspace.readings, arm)
+            else estimate_sum(state, workspace.readings, arm)
+        )
         noise = of_leader + noise_of(workspace, arm, deviation)
         # Rows of which so many are expected in a sample are missed with the probability of the error.
         hidden = -np.log(rule.error) * (workspace.work.hidden[leader] + workspace.work.hidden[arm])

@@ -24,9 +24,8 @@ MOST = 512
 STEPS = 8
 # Arms are dropped if a normal variable brings them back with a chance of 1e-6.
 FAR = 4.75
-# A look is at most so many times what was read before, so that arms are dropped on the way; and has at
-# least so many rows, of which third moments are taken.
-GROWTH, LEAST = 4, 32
+# What is read grows by so many times at most, so that arms are dropped on the way.
+GROWTH = 4
 # Rows are read a little beyond what the covariances so far ask for.
 MARGIN = 1.05
 # Of two arms: the largest third and fourth derivative of the logistic function.

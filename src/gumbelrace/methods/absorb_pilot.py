@@ -32,7 +32,6 @@ from gumbelrace.population.arrays import LARGEST_REWARD
 from gumbelrace.population.base import read
 
 
-
 @part
 def by_weights(workspace: SharedWorkspace) -> bool:
     """Whether rows are drawn with replacement, by their weights."""
