@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gumbelrace.core.jit import part
 from gumbelrace.core.rows import rewind_first
 from gumbelrace.methods import rules
-from gumbelrace.methods.absorb_moments import FAR, LARGEST_DERIVATIVE, LEAST, MARGIN, normal
+from gumbelrace.methods.absorb_moments import FAR, LARGEST_DERIVATIVE, MARGIN, normal
 from gumbelrace.methods.corrections import Correction, draw_correction
 from gumbelrace.methods.independent import (
     NOT_NOW,
