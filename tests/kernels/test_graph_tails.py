@@ -185,3 +185,13 @@ def test_a_bad_factor_of_the_tail_is_named(method) -> None:
     kernel = gr.GraphGibbs(1e-3 * (1.0 - np.eye(600)), 3, gr.models.Pairwise(factor, 1.0), method=method)
     with pytest.raises(errors.RewardOutOfRange, match=r"log_factor\(., ., 0.001\) of variable"):
         kernel.step(np.random.default_rng(1), kernel.start(rng=1))
+
+
+def test_a_factor_beyond_its_own_bounds_is_named_though_others_reach_further() -> None:
+    """Of weights of either sign, ±w is what some factor may be, but spans more than its own may."""
+    signs = np.sign(np.random.default_rng(5).normal(size=(600, 600)))
+    weights = 1e-3 * (np.triu(signs, 1) + np.triu(signs, 1).T)
+    potential = gr.models.Pairwise(gr.models.Ising().log_factor, gr.models.Potts().bounds)
+    kernel = gr.GraphGibbs(weights, 3, potential)
+    with pytest.raises(errors.RewardOutOfRange, match="outside the potential's bounds"):
+        kernel.step(np.random.default_rng(1), kernel.start(rng=1))

@@ -24,8 +24,8 @@ a row that was not seen, of which the range says how much it could be, matters l
 Its head makes k + T smallest. Where R changes no law by more than the error, the tail is not read: labels
 whose log probabilities are off by R at most have a law that is off by tanh(R/4).
 
-Of neighbours that ring (`rings`), about (κ + 1) L are read, L being the sum of their ranges: the head makes
-k + (κ + 1) L smallest.
+Of neighbours that ring (`rings`), about (κ + 1) L are read, L bounding the sum of their spans: the head
+makes k + (κ + 1) L smallest.
 
 At a temperature, all spans and ranges are divided by it. A row that is read at random takes as long as some
 that are read in order.
@@ -145,7 +145,7 @@ def choose_for_rings(layout: Layout, temperature: float, reading: Reading) -> No
         reading.expected[i] = begin(reading, i, size)
         for level in range(layout.reach.shape[1] - 1, -1, -1):
             if look_at(level) < size:
-                total = range_beyond(layout, i, level) / temperature
+                total = span_beyond(layout, i, level) / temperature
                 rings = (surplus(total) + 1.0) * total
                 put(reading, i, level, size - look_at(level), look_at(level) + AT_RANDOM * rings)
 
@@ -178,11 +178,11 @@ def rows_absorbed(layout: Layout, room: Room, i: int, level: int) -> float:
 
 
 @part
-def range_beyond(layout: Layout, i: int, level: int) -> float:
-    """Sum the ranges of the factors of a variable beyond a look: L."""
+def span_beyond(layout: Layout, i: int, level: int) -> float:
+    """Sum the bounds of the spans of the factors of a variable beyond a look: L."""
     size, total = int(layout.starts[i + 1] - layout.starts[i]), 0.0
     while look_at(level) < size:
-        total += in_stratum(layout, i, level) * (layout.high[i, level] - layout.low[i, level])
+        total += in_stratum(layout, i, level) * layout.widest[i, level]
         level += 1
     return float(total)
 
@@ -195,5 +195,5 @@ def in_stratum(layout: Layout, i: int, level: int) -> int:
 
 @part
 def surplus(total: float) -> float:
-    """Give κ for ranges that add up to L."""
+    """Give κ for spans that add up to L."""
     return max(1.0, total / 2.0)

@@ -4,33 +4,27 @@ Poisson minibatches (Zhang and De Sa 2019). Let the factors of a variable, over 
 φ_k = l_k + g_k with 0 <= g_k <= b_k. By the label x that the variable has, neighbour k is given a number
 s_k ~ Poisson(κ b_k + g_k(x)). Label and numbers together have a law ∝ e^U ∏ e^φ_k e^-g_k (κ b_k + g_k)^s_k.
 So, given the numbers, the label has the law ∝ e^U ∏ (1 + g_k / κ b_k)^s_k, and from this it is drawn anew.
-To draw one and then the other leaves the law of all variables as it is, whatever κ is.
+To draw one and then the other leaves the law of all variables as it is, whatever κ is. The other variables
+are held: l_k may depend on their labels, and is the least that the factor is for any label.
 
 Neighbours ring at the rate (κ + 1) b_k; a ring counts with probability (κ b_k + g_k) / (κ b_k + b_k). They
-lie in strata, from one look of the layout to the next, in which l and b are the same for all. Let L be the
-sum of the b_k: about (κ + 1) L rings are read. With few of them a label tends to stay what it is;
+lie in strata, from one look of the layout to the next, in which b is the largest span. Let L be the sum of
+the b_k: about (κ + 1) L rings are read. With few of them a label tends to stay what it is;
 κ = max(1, L/2) costs about 4% of the effective draws (benchmarks/graph.py).
 """
-
-from typing import NamedTuple
 
 import numpy as np
 
 from gumbelrace.core.jit import part
 from gumbelrace.core.random import Bits, below, uniform
 from gumbelrace.kernels.base import READ, ROWS, SITE
-from gumbelrace.kernels.graph.heads import in_stratum, range_beyond, surplus
+from gumbelrace.kernels.graph.heads import in_stratum, span_beyond, surplus
 from gumbelrace.kernels.graph.layout import look_at
 from gumbelrace.kernels.graph.state import Graph, Task, Workspace, set_range
-from gumbelrace.population.base import CODE, FINE, Source, read
+from gumbelrace.population.base import ARM, CODE, OUT_OF_RANGE, ROW, Source, read
 
-
-class Stratum(NamedTuple):
-    """Neighbours whose factors have the same bounds."""
-
-    low: float
-    wide: float  # b, in units of the factors
-    base: float  # κ b
+# A factor may exceed its span by this share, by rounding.
+ROUNDING = 1e-9
 
 
 @part
@@ -38,23 +32,35 @@ def add_rings(graph: Graph, workspace: Workspace, source: Source, task: Task, le
     """Let the tail of a variable ring, and add to the values of its labels what that tells of them."""
     layout, i = graph.layout, workspace.tally[SITE]
     level, size = graph.reading.levels[i], layout.starts[i + 1] - layout.starts[i]
-    kappa = surplus(range_beyond(layout, i, level) / task.temperature)
-    wait = -np.log(uniform(task.noise))
+    kappa = surplus(span_beyond(layout, i, level) / task.temperature)
+    wait, readers = -np.log(uniform(task.noise)), with_current(workspace, left)
     while look_at(level) < size:
-        count, wide = in_stratum(layout, i, level), layout.high[i, level] - layout.low[i, level]
+        count, wide = in_stratum(layout, i, level), layout.widest[i, level]
         # Time is counted in rings.
         wait -= (kappa + 1.0) * count * wide / task.temperature
         if wait < 0.0:
             set_range(layout, source, level, i)
             workspace.first[0] = layout.starts[i] + look_at(level)
-        stratum = Stratum(layout.low[i, level], wide, kappa * wide)
         while wait < 0.0:
             rung, wait = pick_rung(workspace, task.noise, count, wait)
-            kept = keep(workspace, source, task.noise, stratum, rung)
-            weigh(workspace, source, task.temperature, stratum, (kept, left))
-            if source.fault[CODE] != FINE:
+            if read(source, workspace.picked, rung, workspace.arms, readers, workspace.block, 0) == 0:
+                return
+            workspace.tally[READ] += rung * readers
+            workspace.tally[ROWS] += rung
+            if not weigh(workspace, source, task, (kappa, wide), (rung, readers)):
                 return
         level += 1
+
+
+@part
+def with_current(workspace: Workspace, left: int) -> int:
+    """Have the label that the variable has read as well, if the head has made it impossible."""
+    label = workspace.labels[workspace.tally[SITE]]
+    for a in range(left):
+        if workspace.arms[a] == label:
+            return left
+    workspace.arms[left] = label
+    return left + 1
 
 
 @part
@@ -69,34 +75,36 @@ def pick_rung(workspace: Workspace, bits: Bits, count: int, wait: float) -> tupl
 
 
 @part
-def keep(workspace: Workspace, source: Source, bits: Bits, stratum: Stratum, rung: int) -> int:
-    """Keep the rings that count, by the label that the variable has; return how many."""
-    picked, block, kept = workspace.picked, workspace.block, 0
-    label = workspace.labels[workspace.tally[SITE]]
-    workspace.current[0] = label
-    if read(source, picked, rung, workspace.current, 1, block, 0) == 0:
-        return 0
+def weigh(
+    workspace: Workspace, source: Source, task: Task, rates: tuple[float, float], counts: tuple[int, int]
+) -> bool:
+    """Add to the values of the labels what the rings that count say of them; False after a fault."""
+    label, block, ratio = workspace.labels[workspace.tally[SITE]], workspace.block, workspace.spare
+    (kappa, wide), (rung, readers) = rates, counts
+    for a in range(readers):
+        ratio[workspace.arms[a]] = 1.0
     for k in range(rung):
-        picked[kept] = picked[k]
-        rate = stratum.base + block[label, k] - stratum.low
-        kept += uniform(bits) * (stratum.base + stratum.wide) < rate
-    workspace.tally[READ] += rung
-    workspace.tally[ROWS] += rung
-    return kept
+        low, high = extremes(workspace, readers, k)
+        if high - low > wide * (1.0 + ROUNDING):
+            source.fault[CODE], source.fault[ROW] = OUT_OF_RANGE, workspace.picked[k]
+            source.fault[ARM] = label
+            return False
+        if uniform(task.noise) * (kappa + 1.0) * wide < kappa * wide + block[label, k] - low:
+            for a in range(readers):
+                arm = workspace.arms[a]
+                # At most 2 to the power of the rings that are read at a time.
+                ratio[arm] *= 1.0 + (block[arm, k] - low) / (kappa * wide)
+    for a in range(readers):
+        arm = workspace.arms[a]
+        workspace.values[arm] += task.temperature * np.log(ratio[arm])
+    return True
 
 
 @part
-def weigh(
-    workspace: Workspace, source: Source, temperature: float, stratum: Stratum, counts: tuple[int, int]
-) -> None:
-    """Add to the values of the first labels what rings say of them."""
-    (rung, left), block = counts, workspace.block
-    if rung == 0 or read(source, workspace.picked, rung, workspace.arms, left, block, 0) == 0:
-        return
-    workspace.tally[READ] += rung * left
-    for a in range(left):
-        arm, ratio = np.uint64(workspace.arms[a]), 1.0
-        for k in range(np.uint64(rung)):
-            # At most 2 to the power of the rings that are read at a time.
-            ratio *= 1.0 + (block[arm, k] - stratum.low) / stratum.base
-        workspace.values[arm] += temperature * np.log(ratio)
+def extremes(workspace: Workspace, readers: int, k: int) -> tuple[float, float]:
+    """Give the lowest and the highest factor of a ring, of all labels that are read."""
+    low, high = np.inf, -np.inf
+    for a in range(readers):
+        factor = workspace.block[workspace.arms[a], k]
+        low, high = min(low, factor), max(high, factor)
+    return low, high

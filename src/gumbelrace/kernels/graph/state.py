@@ -26,7 +26,6 @@ class Workspace(NamedTuple):
     offset: Floats
     values: Floats  # offset plus the factors read
     arms: NDArray[np.int64]  # the labels still possible come first
-    current: NDArray[np.int64]  # the label that the variable has
     block: Floats
     spare: Floats
 

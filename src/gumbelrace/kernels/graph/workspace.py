@@ -91,7 +91,7 @@ def lent(layout: Layout, function: Any, arms: int) -> Lent:
     reader = _reader(function, packed.type)
     source = _source(reader.address, packed.words.ctypes.data, arms)
     (offset, values, spare), names = np.empty((3, arms)), np.empty(arms, np.int64)
-    of_variable = offset, values, names, np.zeros(1, np.int64), new_block(arms, CHUNK), spare
+    of_variable = offset, values, names, new_block(arms, CHUNK), spare
     rows, picked = np.arange(CHUNK), np.zeros(CHUNK, np.int64)
     workspace = Workspace(labels, first, rows, picked, new_tally(), *of_variable)
     return Lent(workspace, source, _stream(longest), (reader, packed))
