@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from gumbelrace.chain.bias import autocorrelation_time
 from numpy.typing import NDArray
 from shared import options
 
 import gumbelrace as gr
+from gumbelrace.chain.trace import autocorrelation_time
 from gumbelrace.core.rows import Rows
 
 Floats = NDArray[np.float64]

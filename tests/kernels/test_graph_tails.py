@@ -15,11 +15,10 @@ import gumbelrace as gr
 from gumbelrace import errors
 from gumbelrace.kernels.graph.heads import for_absorption, for_rings, room_of
 from gumbelrace.kernels.graph.layout import laid_out
-from gumbelrace.methods.absorb import Absorb
 
 ALARM = 1e-4
 CENTRES, NEIGHBOURS, LABELS = 4000, 600, 3
-METHODS = [Absorb(), gr.Thinning()]
+METHODS = [gr.Absorb(), gr.Thinning()]
 # The labels of the neighbours, few heavy ones and many light ones of either sign.
 HELD = np.random.default_rng(0).choice(LABELS, NEIGHBOURS, p=[0.15, 0.7, 0.15])
 WEIGHTS = np.random.default_rng(1).normal(0.003, 0.003, NEIGHBOURS)
@@ -76,8 +75,8 @@ def test_draws_of_a_label_have_the_right_law(method, temperature: float) -> None
 @pytest.mark.parametrize(
     ("method", "potential"),
     [
-        (Absorb(), near),
-        (Absorb(), gr.models.Pairwise(near, 1.0)),
+        (gr.Absorb(), near),
+        (gr.Absorb(), gr.models.Pairwise(near, 1.0)),
         (gr.Thinning(), gr.models.Pairwise(near, 1.0)),
     ],
     ids=["absorb, bare", "absorb, bounded", "thinning"],
@@ -133,7 +132,7 @@ def test_heads_where_neighbours_ring() -> None:
 
 
 def test_heads_where_neighbours_are_absorbed() -> None:
-    rule = Absorb().rule(gr.table(np.zeros((2, 3))))
+    rule = gr.Absorb().rule(gr.table(np.zeros((2, 3))))
     reading = for_absorption(equal(1000, 2.0), room_of(rule, 3, 1.0))
     assert (set(reading.heads.tolist()), set(reading.tails.tolist())) == ({0}, {999})
     assert set(for_absorption(equal(1000, 200.0), room_of(rule, 3, 1.0)).heads.tolist()) == {999}
@@ -152,7 +151,7 @@ def test_factors_that_may_forbid_labels_are_heads() -> None:
     weights[0, 5] = weights[5, 0] = 1.0
     np.fill_diagonal(weights, 0.0)
     layout = laid_out(weights, gr.models.Pairwise(near, bounds))
-    rule = Absorb().rule(gr.table(np.zeros((2, 3))))
+    rule = gr.Absorb().rule(gr.table(np.zeros((2, 3))))
     for reading in (for_rings(layout, 1.0), for_absorption(layout, room_of(rule, 3, 1.0))):
         assert (reading.heads[0], reading.heads[5], reading.heads[1]) == (8, 8, 0)
 
@@ -160,7 +159,7 @@ def test_factors_that_may_forbid_labels_are_heads() -> None:
 @pytest.mark.parametrize(
     ("method", "potential", "error", "words"),
     [
-        (gr.methods.Penalty(), gr.models.Potts(), errors.InvalidArgument, r"give Thinning\(\), Absorb\(\)"),
+        (gr.Penalty(), gr.models.Potts(), errors.InvalidArgument, r"give Thinning\(\), Absorb\(\)"),
         (gr.Thinning(), near, errors.UnknownRange, "Thinning needs to know how large factors can be"),
     ],
 )

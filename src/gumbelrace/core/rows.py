@@ -557,11 +557,19 @@ def checked_chances(given: ArrayLike | None, size: int, name: str) -> NDArray[np
     """Return one number for each row, none negative, or say what is wrong with them."""
     if given is None:
         return None
-    chances = np.asarray(given, np.float64)
+    try:
+        chances = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"{name} must be numbers, one for each of the {size} rows") from None
     if chances.shape != (size,):
         raise ShapeMismatch(f"{name} have shape {chances.shape}; give one for each of the {size} rows")
     if not (np.isfinite(chances).all() and (chances >= 0.0).all() and chances.any()):
         raise InvalidArgument(f"{name} must be finite and not negative, and not all of them zero")
+    if name == "weights" and not chances.all():
+        raise InvalidArgument(
+            f"row {int(np.argmin(chances))} has a weight of 0, and would never be drawn; give rows that "
+            "matter little a small weight, such as a tenth of the mean"
+        )
     return chances
 
 

@@ -71,7 +71,8 @@ MARGIN = 1.1
 # A pilot of so many rows or more may leave no doubt: the log ratio is farther from 0 than so many standard
 # deviations, of which a normal variable has a chance of 1e-6, and 1e-6 is not accepted.
 SURE_ROWS, FAR, NEVER = 64, 4.75, 13.8
-# An estimate whose variance is so many times what it should be is not used: everything is read.
+# An estimate whose variance is so many times what it should be is not used: everything is read. Not much
+# earlier, and not where its law looks wrong: who makes estimates until one looks good biases them.
 SURPRISE = 4.0
 
 # The rows of the working memory, and its columns: how many rows, a typical difference of the arms' rewards,
@@ -393,6 +394,12 @@ class Penalty(Method):
         """How far the law of a decision may be off, if the sample tells how normal estimates are."""
         ground = f"means of {self.first} rows are normal but for the skewness that the rows read show"
         return Promise(min(float(self.error), 1.0), ground, "law").under(DECLARED)
+
+    def promised(self, population: Population) -> Promise:
+        """Give how wrong the law may be, which rests on more where rows have no weights."""
+        weighted = isinstance(population, SharedPopulation) and population.rows.weights is not None
+        unseen = None if weighted else "no few rows carry the sums"
+        return self.promise.under(unseen).on(population)
 
     def rule(self, population: Population) -> Reading:
         """Give the rule by which rows are read."""
