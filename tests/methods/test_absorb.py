@@ -15,9 +15,16 @@ from scipy.stats import chi2
 import gumbelrace as gr
 from gumbelrace.core.rows import Rows
 from gumbelrace.errors import InvalidArgument
+from gumbelrace.methods.absorb_moments import (
+    bound_eigenvalues,
+    factorise,
+    largest_eigenvalue,
+    new_moments,
+    put_covariances,
+)
 from gumbelrace.methods.base import Asked
 from gumbelrace.methods.corrections import GUMBEL, PAIR, corrections, widest
-from gumbelrace.methods.state import Question
+from gumbelrace.methods.state import ALIVE, Question, new_state
 
 LEVEL = 1e-5
 
@@ -154,6 +161,47 @@ def test_law_of_many_rows(kind, arms):
     assert 0.0 < draws.law_error < 0.5e-3
     assert "law within 0.001 if means of 32 rows and more are normal" in repr(draws)
     assert "skewness seen" in repr(draws)
+
+
+def two_directions(arms, rng, size=20_000):
+    """Give standard rewards that vary most along arms none of which varies most by itself."""
+    rewards = 0.02 * rng.normal(size=(size, arms))
+    along, across = rng.normal(size=(2, size, 1))
+    rewards[:, :4] += 0.5 * along * [1.0, 1.0, -1.0, -1.0]
+    rewards[:, 4:6] += np.sqrt(0.45) * across * [1.0, -1.0]
+    return rewards - rewards.mean(0)
+
+
+@numba.njit
+def bound_of(moments, state):
+    put_covariances(moments, state, 1.0)
+    estimate = largest_eigenvalue(moments, state.tally[ALIVE])
+    bound = bound_eigenvalues(moments, state, 1.0)
+    put_covariances(moments, state, 1.0)
+    return estimate, bound, factorise(moments, state.tally[ALIVE], bound)
+
+
+@pytest.mark.parametrize("arms", [6, 16])
+def test_the_eigenvalue_that_is_planned_for_is_a_bound(arms):
+    """Oracle: eigenvalues by LAPACK. Negative control: the power iteration is further off than its margin."""
+    rewards = two_directions(arms, np.random.default_rng(1))
+    moments, state = new_moments(arms), new_state(arms)
+    state.arms[:], state.tally[ALIVE] = np.arange(arms), arms
+    moments.slot[:], moments.counted[0], moments.products[:] = state.arms, len(rewards), rewards.T @ rewards
+    estimate, bound, is_factorised = bound_of(moments, state)
+    covariances = np.cov((rewards - rewards.mean(1, keepdims=True)).T)
+    largest = np.linalg.eigvalsh(covariances)[-1]
+    assert 1.05 * estimate < largest < bound < 1.1 * 1.1 * largest
+    assert is_factorised
+
+
+def test_law_of_rewards_that_vary_along_two_directions():
+    """Oracle: exact chances. Without a bound on the eigenvalue, the chance of the frequencies is 1e-15."""
+    rng = np.random.default_rng(5)
+    rewards = 1e-3 * two_directions(16, rng)
+    draws = gr.sample(gr.table(rewards), size=40_000, method=gr.Absorb(), rng=rng)
+    assert chance_of(draws.arms, chances(rewards.sum(0))) > LEVEL
+    assert draws.fraction < 0.1
 
 
 def few_rows_carry_the_sum(rng, size=20_000):

@@ -28,13 +28,12 @@ from gumbelrace.methods.absorb_independent import AbsorbingOwn
 from gumbelrace.methods.absorb_moments import (
     GROWTH,
     LARGEST_DERIVATIVE,
-    MARGIN,
     Moments,
     add_derivatives,
+    bound_eigenvalues,
     by_chance,
     count_rows,
     factorise,
-    largest_eigenvalue,
     new_moments,
     normal,
     pair_variance,
@@ -113,7 +112,8 @@ def _run(rule: Absorbing, workspace: SharedWorkspace) -> None:
             return
         if last > 0 and not is_as_expected(workspace, last, deviation):
             wanted, last = GROWTH * state.tally[TAKEN], 0
-    if state.tally[ALIVE] == 0 or (state.tally[ALIVE] > 1 and last == 0):
+    fits = last > 0 and state.tally[ALIVE] > 1 and put_missing_noise(workspace, deviation, last)
+    if state.tally[ALIVE] != 1 and not fits:
         read_everything(workspace)
         last = 0
     if workspace.source.fault[CODE] == FINE:
@@ -149,7 +149,7 @@ def plan(rule: Absorbing, workspace: SharedWorkspace, deviation: float) -> tuple
     if enough > taken:
         return int(min(max(enough, taken + LEAST), GROWTH * taken)) + 1, 0
     workspace.state.law_error[0] = skewed + unsure + hidden
-    return taken, int(last)
+    return taken, int(np.ceil(last))
 
 
 @part
@@ -166,8 +166,7 @@ def rows_of_last(rule: Absorbing, workspace: SharedWorkspace, deviation: float) 
     """Give how many rows the last look needs, for the noise and for its law."""
     moments, state = workspace.work, workspace.state
     rest, again = rows_to_stand_for(workspace, state.tally[TAKEN])
-    put_covariances(moments, state, rest * rest * by_chance(moments, state))
-    largest = MARGIN * largest_eigenvalue(moments, state.tally[ALIVE])
+    largest = bound_eigenvalues(moments, state, rest * rest * by_chance(moments, state))
     last = max(1.0 / (again + deviation * deviation / max(largest, 1e-300)), float(LEAST))
     skewed, _, hidden = law_errors(workspace, last)
     # Of rows that weigh less by half, skewness does a fourth, and a hidden one an eighth.
@@ -243,11 +242,9 @@ def read_everything(workspace: SharedWorkspace) -> None:
 
 @part
 def choose(workspace: SharedWorkspace, deviation: float, last: int) -> None:
-    """Add the noise that is missing after a last look of so many rows (0: all were read); name the best."""
+    """Name the best, with all its noise, after a last look of so many rows (0: all were read)."""
     state, moments, size, best = workspace.state, workspace.work, workspace.sizes[0], -np.inf
     state.tally[EXHAUSTED], state.tally[LEADER] = last == 0 and state.tally[ALIVE] > 1, state.arms[0]
-    if last > 0 and state.tally[ALIVE] > 1:
-        put_missing_noise(workspace, deviation, last)
     for a in range(state.tally[ALIVE] if state.tally[ALIVE] > 1 else 0):
         arm = state.arms[a]
         if last > 0:
@@ -259,13 +256,15 @@ def choose(workspace: SharedWorkspace, deviation: float, last: int) -> None:
 
 
 @part
-def put_missing_noise(workspace: SharedWorkspace, deviation: float, last: int) -> None:
-    """Draw the noise that is missing: after it, the errors of all arms are independent of one another."""
+def put_missing_noise(workspace: SharedWorkspace, deviation: float, last: int) -> bool:
+    """Draw the noise that makes the errors of all arms independent; False if they have too much already."""
     state, moments = workspace.state, workspace.work
     rest, again = rows_to_stand_for(workspace, state.tally[TAKEN] - last)
     put_covariances(moments, state, rest * rest * (1.0 / last - again) * by_chance(moments, state))
-    factorise(moments, state.tally[ALIVE], deviation * deviation)
+    if not factorise(moments, state.tally[ALIVE], deviation * deviation):
+        return False
     put_noise(moments, state.tally[ALIVE], workspace.noise)
+    return True
 
 
 @part

@@ -20,8 +20,10 @@ from gumbelrace.population.base import Floats
 
 # Most arms of which covariances are found; as long as there are more, they are compared with the leader.
 MOST = 512
-# Steps of the power iteration: the largest eigenvalue is needed for planning only.
+# Steps of the power iteration: it estimates from below, and a factorisation shows whether it was enough.
 STEPS = 8
+# If it was not, the estimate is raised so many times by so much, before the trace takes its place.
+TRIES, RAISE = 8, 1.1
 # Arms are dropped if a normal variable brings them back with a chance of 1e-6.
 FAR = 4.75
 # What is read grows by so many times at most, so that arms are dropped on the way.
@@ -266,6 +268,22 @@ def put_covariances(moments: Moments, state: RaceState, scale: float) -> None:
     for a in range(alive):
         for b in range(alive):
             moments.factor[a, b] += overall - means[a] - means[b]
+
+
+@routine
+def bound_eigenvalues(moments: Moments, state: RaceState, scale: float) -> float:
+    """Give a number above all eigenvalues of `scale` times the covariances, close to the largest."""
+    alive, trace = state.tally[ALIVE], 0.0
+    put_covariances(moments, state, scale)
+    for a in range(alive):
+        trace += moments.factor[a, a]
+    bound = MARGIN * largest_eigenvalue(moments, alive)
+    for _ in range(TRIES):
+        if bound >= trace or factorise(moments, alive, bound):
+            return min(bound, MARGIN * trace)
+        bound *= RAISE
+        put_covariances(moments, state, scale)
+    return MARGIN * trace
 
 
 @routine
