@@ -100,7 +100,7 @@ def _run(rule: Absorbing, workspace: SharedWorkspace) -> None:
     reset(state, workspace.source)
     enter(workspace)
     deviation = add_corrections(rule, state, workspace.noise)
-    workspace.work.counted[0], workspace.work.surprise[0] = 0, 0.0
+    clear(workspace.work)
     at_once = rule.at_once or state.tally[AT_ONCE] or deviation == 0.0
     wanted, last = size if at_once else rule.first, 0
     while state.tally[ALIVE] > 1 and last == 0 and wanted < size:
@@ -120,6 +120,14 @@ def _run(rule: Absorbing, workspace: SharedWorkspace) -> None:
         choose(workspace, deviation, last)
         state.law_error[0] += workspace.work.surprise[0]
         rewind(workspace.order)
+
+
+@part
+def clear(moments: Moments) -> None:
+    """Forget the rows of the draw before."""
+    moments.counted[0], moments.surprise[0] = 0, 0.0
+    for arm in range(len(moments.total)):
+        moments.total[arm] = 0.0
 
 
 @part
@@ -200,14 +208,14 @@ def read_last(workspace: SharedWorkspace, count: int) -> bool:
     """Read the last look; False after a fault."""
     state, moments = workspace.state, workspace.work
     for a in range(state.tally[ALIVE]):
-        moments.before[state.arms[a]] = state.sums[state.arms[a]]
+        moments.before[state.arms[a]] = moments.total[state.arms[a]]
         moments.spread[state.arms[a]] = 0.0
     until = state.tally[TAKEN] + count
     while state.tally[TAKEN] < until and state.tally[ALIVE] > 1:
         if not read_some(workspace, min(until - state.tally[TAKEN], HELD)):
             return False
         for a in range(1, state.tally[ALIVE]):
-            second, _ = deviations(state, workspace.sample, state.arms[0], state.arms[a])
+            second, _ = deviations(moments, workspace.sample, state.arms[0], state.arms[a])
             moments.spread[state.arms[a]] += second * fresh_rows(workspace.sample)
     return True
 
@@ -234,8 +242,6 @@ def read_everything(workspace: SharedWorkspace) -> None:
     state = workspace.state
     if by_weights(workspace):
         state.tally[TAKEN], state.shift[0] = 0, np.nan
-        for arm in range(len(state.sums)):
-            state.sums[arm], state.lost[arm], state.rows[arm] = 0.0, 0.0, 0
     read_more(workspace, THE_REST)
     state.law_error[0] = 0.0
 
@@ -269,11 +275,11 @@ def put_missing_noise(workspace: SharedWorkspace, deviation: float, last: int) -
 
 @part
 def estimate_by_last(workspace: SharedWorkspace, arm: int, last: int) -> float:
-    """Estimate an arm's value: what the pilot read is known, and the last look stands for the rest."""
-    state, before = workspace.state, workspace.work.before[arm]
+    """Estimate a value, less what arms share: the last look stands for what the pilot did not read."""
+    state, before, total = workspace.state, workspace.work.before[arm], workspace.work.total[arm]
     rest, _ = rows_to_stand_for(workspace, state.tally[TAKEN] - last)
     known = 0.0 if by_weights(workspace) else before
-    return known + (state.sums[arm] - before) * (rest / last) + state.offset[arm]
+    return known + (total - before) * (rest / last) + state.offset[arm]
 
 
 @dataclass(frozen=True)
