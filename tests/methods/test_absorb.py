@@ -183,7 +183,7 @@ def bound_of(moments, state):
 
 @pytest.mark.parametrize("arms", [6, 16])
 def test_the_eigenvalue_that_is_planned_for_is_a_bound(arms):
-    """Oracle: eigenvalues by LAPACK. Negative control: the power iteration is off by more than its margin."""
+    """Oracle: eigenvalues by LAPACK. Negative control: the power iteration misses it by its margin."""
     rewards = two_directions(arms, np.random.default_rng(1))
     moments, state = new_moments(arms), new_state(arms)
     state.arms[:], state.tally[ALIVE] = np.arange(arms), arms
