@@ -28,13 +28,12 @@ from gumbelrace.methods.absorb_independent import AbsorbingOwn
 from gumbelrace.methods.absorb_moments import (
     GROWTH,
     LARGEST_DERIVATIVE,
-    MARGIN,
     Moments,
     add_derivatives,
+    bound_eigenvalues,
     by_chance,
     count_rows,
     factorise,
-    largest_eigenvalue,
     new_moments,
     normal,
     pair_variance,
@@ -101,7 +100,7 @@ def _run(rule: Absorbing, workspace: SharedWorkspace) -> None:
     reset(state, workspace.source)
     enter(workspace)
     deviation = add_corrections(rule, state, workspace.noise)
-    workspace.work.counted[0], workspace.work.surprise[0] = 0, 0.0
+    clear(workspace.work)
     at_once = rule.at_once or state.tally[AT_ONCE] or deviation == 0.0
     wanted, last = size if at_once else rule.first, 0
     while state.tally[ALIVE] > 1 and last == 0 and wanted < size:
@@ -113,13 +112,22 @@ def _run(rule: Absorbing, workspace: SharedWorkspace) -> None:
             return
         if last > 0 and not is_as_expected(workspace, last, deviation):
             wanted, last = GROWTH * state.tally[TAKEN], 0
-    if state.tally[ALIVE] == 0 or (state.tally[ALIVE] > 1 and last == 0):
+    fits = last > 0 and state.tally[ALIVE] > 1 and put_missing_noise(workspace, deviation, last)
+    if state.tally[ALIVE] != 1 and not fits:
         read_everything(workspace)
         last = 0
     if workspace.source.fault[CODE] == FINE:
         choose(workspace, deviation, last)
         state.law_error[0] += workspace.work.surprise[0]
         rewind(workspace.order)
+
+
+@part
+def clear(moments: Moments) -> None:
+    """Forget the rows of the draw before."""
+    moments.counted[0], moments.surprise[0] = 0, 0.0
+    for arm in range(len(moments.total)):
+        moments.total[arm] = 0.0
 
 
 @part
@@ -149,7 +157,7 @@ def plan(rule: Absorbing, workspace: SharedWorkspace, deviation: float) -> tuple
     if enough > taken:
         return int(min(max(enough, taken + LEAST), GROWTH * taken)) + 1, 0
     workspace.state.law_error[0] = skewed + unsure + hidden
-    return taken, int(last)
+    return taken, int(np.ceil(last))
 
 
 @part
@@ -166,8 +174,7 @@ def rows_of_last(rule: Absorbing, workspace: SharedWorkspace, deviation: float) 
     """Give how many rows the last look needs, for the noise and for its law."""
     moments, state = workspace.work, workspace.state
     rest, again = rows_to_stand_for(workspace, state.tally[TAKEN])
-    put_covariances(moments, state, rest * rest * by_chance(moments, state))
-    largest = MARGIN * largest_eigenvalue(moments, state.tally[ALIVE])
+    largest = bound_eigenvalues(moments, state, rest * rest * by_chance(moments, state))
     last = max(1.0 / (again + deviation * deviation / max(largest, 1e-300)), float(LEAST))
     skewed, _, hidden = law_errors(workspace, last)
     # Of rows that weigh less by half, skewness does a fourth, and a hidden one an eighth.
@@ -201,14 +208,14 @@ def read_last(workspace: SharedWorkspace, count: int) -> bool:
     """Read the last look; False after a fault."""
     state, moments = workspace.state, workspace.work
     for a in range(state.tally[ALIVE]):
-        moments.before[state.arms[a]] = state.sums[state.arms[a]]
+        moments.before[state.arms[a]] = moments.total[state.arms[a]]
         moments.spread[state.arms[a]] = 0.0
     until = state.tally[TAKEN] + count
     while state.tally[TAKEN] < until and state.tally[ALIVE] > 1:
         if not read_some(workspace, min(until - state.tally[TAKEN], HELD)):
             return False
         for a in range(1, state.tally[ALIVE]):
-            second, _ = deviations(state, workspace.sample, state.arms[0], state.arms[a])
+            second, _ = deviations(moments, workspace.sample, state.arms[0], state.arms[a])
             moments.spread[state.arms[a]] += second * fresh_rows(workspace.sample)
     return True
 
@@ -235,19 +242,15 @@ def read_everything(workspace: SharedWorkspace) -> None:
     state = workspace.state
     if by_weights(workspace):
         state.tally[TAKEN], state.shift[0] = 0, np.nan
-        for arm in range(len(state.sums)):
-            state.sums[arm], state.lost[arm], state.rows[arm] = 0.0, 0.0, 0
     read_more(workspace, THE_REST)
     state.law_error[0] = 0.0
 
 
 @part
 def choose(workspace: SharedWorkspace, deviation: float, last: int) -> None:
-    """Add the noise that is missing after a last look of so many rows (0: all were read); name the best."""
+    """Name the best, with all its noise, after a last look of so many rows (0: all were read)."""
     state, moments, size, best = workspace.state, workspace.work, workspace.sizes[0], -np.inf
     state.tally[EXHAUSTED], state.tally[LEADER] = last == 0 and state.tally[ALIVE] > 1, state.arms[0]
-    if last > 0 and state.tally[ALIVE] > 1:
-        put_missing_noise(workspace, deviation, last)
     for a in range(state.tally[ALIVE] if state.tally[ALIVE] > 1 else 0):
         arm = state.arms[a]
         if last > 0:
@@ -259,22 +262,24 @@ def choose(workspace: SharedWorkspace, deviation: float, last: int) -> None:
 
 
 @part
-def put_missing_noise(workspace: SharedWorkspace, deviation: float, last: int) -> None:
-    """Draw the noise that is missing: after it, the errors of all arms are independent of one another."""
+def put_missing_noise(workspace: SharedWorkspace, deviation: float, last: int) -> bool:
+    """Draw the noise that makes the errors of all arms independent; False if they have too much already."""
     state, moments = workspace.state, workspace.work
     rest, again = rows_to_stand_for(workspace, state.tally[TAKEN] - last)
     put_covariances(moments, state, rest * rest * (1.0 / last - again) * by_chance(moments, state))
-    factorise(moments, state.tally[ALIVE], deviation * deviation)
+    if not factorise(moments, state.tally[ALIVE], deviation * deviation):
+        return False
     put_noise(moments, state.tally[ALIVE], workspace.noise)
+    return True
 
 
 @part
 def estimate_by_last(workspace: SharedWorkspace, arm: int, last: int) -> float:
-    """Estimate an arm's value: what the pilot read is known, and the last look stands for the rest."""
-    state, before = workspace.state, workspace.work.before[arm]
+    """Estimate a value, less what arms share: the last look stands for what the pilot did not read."""
+    state, before, total = workspace.state, workspace.work.before[arm], workspace.work.total[arm]
     rest, _ = rows_to_stand_for(workspace, state.tally[TAKEN] - last)
     known = 0.0 if by_weights(workspace) else before
-    return known + (state.sums[arm] - before) * (rest / last) + state.offset[arm]
+    return known + (total - before) * (rest / last) + state.offset[arm]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,9 @@
 """What rows tell of the error of estimated sums: its covariance, and how far its law is from a normal one.
 
-Rewards are those of the last look, in the runs of `Sample`; each look adds what its own rows say.
+Rewards are those of the last look, in the runs of `Sample`; each look adds what its own rows say. Only
+differences of arms count: what arms share of a row is taken away before anything is added up or squared,
+since it may be so large that rounding would hide the rest. What is taken away, the reward of some arm, may
+change from row to row.
 
 The law of a draw is p = softmax(values). If the error of the estimated values has a third cumulant κ, and
 its covariance is estimated with a variance of w, the law is off by κ/6 times the third and w/8 times the
@@ -14,14 +17,16 @@ from numpy.typing import NDArray
 
 from gumbelrace.core.jit import part, routine
 from gumbelrace.core.random import Bits, uniform
-from gumbelrace.methods.reading import HELD, Sample, fresh_rows, new_block
+from gumbelrace.methods.reading import HELD, Sample, fresh_rows, new_block, reduced
 from gumbelrace.methods.state import ALIVE, RaceState
 from gumbelrace.population.base import Floats
 
 # Most arms of which covariances are found; as long as there are more, they are compared with the leader.
 MOST = 512
-# Steps of the power iteration: the largest eigenvalue is needed for planning only.
+# Steps of the power iteration: it estimates from below, and a factorisation shows whether it was enough.
 STEPS = 8
+# If it was not, the estimate is raised so many times by so much, before the trace takes its place.
+TRIES, RAISE = 8, 1.1
 # Arms are dropped if a normal variable brings them back with a chance of 1e-6.
 FAR = 4.75
 # What is read grows by so many times at most, so that arms are dropped on the way.
@@ -46,6 +51,8 @@ class Moments(NamedTuple):
 
     slot: NDArray[np.int64]  # of each arm
     counted: NDArray[np.int64]  # rows that were counted
+    fresh: Floats  # of each arm, its rewards in the last look, less those of one arm
+    total: Floats  # of each arm, the same for all rows read
     centre: Floats  # of each arm, the mean of the first rows
     sums: Floats  # of the rewards, less the centre
     mean: Floats  # of the last look, less the centre
@@ -68,10 +75,12 @@ class Moments(NamedTuple):
 def new_moments(arms: int) -> Moments:
     """Make room; what is never written to costs nothing."""
     slots = min(arms, MOST)
-    gap, jump, before, spread, chances, third, fourth = (np.zeros(arms) for _ in range(7))
+    gap, jump, before, spread, chances, third, fourth, fresh, total = (np.zeros(arms) for _ in range(9))
     return Moments(
         np.zeros(arms, np.int64),
         np.zeros(1, np.int64),
+        fresh,
+        total,
         np.zeros(arms),
         np.zeros(slots),
         np.zeros(slots),
@@ -113,27 +122,27 @@ def begin_count(moments: Moments, state: RaceState, sample: Sample) -> None:
     for a in range(state.tally[ALIVE]):
         arm = state.arms[a]
         moments.slot[arm], moments.sums[a] = a, 0.0
-        moments.centre[arm] = mean_of(state, sample, arm)
+        moments.centre[arm] = mean_apart(moments, sample, arm, state.arms[0])
         moments.third[arm] = moments.fourth[arm] = 0.0
         for b in range(state.tally[ALIVE]):
             moments.products[a, b] = 0.0
 
 
 @part
-def mean_of(state: RaceState, sample: Sample, arm: int) -> float:
-    """Give the mean reward of an arm in the last look."""
-    return state.fresh[arm] / fresh_rows(sample) + state.shift[0]
+def mean_apart(moments: Moments, sample: Sample, arm: int, other: int) -> float:
+    """Give the mean difference of two arms' rewards in the last look."""
+    return (moments.fresh[arm] - moments.fresh[other]) / fresh_rows(sample)
 
 
 @part
 def copy_less_mean(moments: Moments, state: RaceState, sample: Sample, arm: int) -> None:
-    """Copy the rewards of the last look, less their mean, to where they lie in a row; note the mean."""
-    j, k, to = np.uint64(arm), np.uint64(moments.slot[arm]), np.uint64(0)
-    mean = mean_of(state, sample, arm)
+    """Copy rewards of the last look, less those of the first arm and less their mean; note the mean."""
+    j, k, to, other = np.uint64(arm), np.uint64(moments.slot[arm]), np.uint64(0), np.uint64(state.arms[0])
+    mean, rewards = mean_apart(moments, sample, arm, state.arms[0]), sample.rewards
     for run in range(sample.runs[1], sample.runs[0]):
         first, count = np.uint64(sample.first[run]), np.uint64(sample.length[run])
         for i in range(count):
-            moments.rewards[k, to + i] = sample.rewards[j, first + i] - mean
+            moments.rewards[k, to + i] = reduced(rewards[j, first + i], rewards[other, first + i]) - mean
         to += count
     moments.mean[k] = mean - moments.centre[arm]
 
@@ -266,6 +275,22 @@ def put_covariances(moments: Moments, state: RaceState, scale: float) -> None:
     for a in range(alive):
         for b in range(alive):
             moments.factor[a, b] += overall - means[a] - means[b]
+
+
+@routine
+def bound_eigenvalues(moments: Moments, state: RaceState, scale: float) -> float:
+    """Give a number above all eigenvalues of `scale` times the covariances, close to the largest."""
+    alive, trace = state.tally[ALIVE], 0.0
+    put_covariances(moments, state, scale)
+    for a in range(alive):
+        trace += moments.factor[a, a]
+    bound = MARGIN * largest_eigenvalue(moments, alive)
+    for _ in range(TRIES):
+        if bound >= trace or factorise(moments, alive, bound):
+            return min(bound, MARGIN * trace)
+        bound *= RAISE
+        put_covariances(moments, state, scale)
+    return MARGIN * trace
 
 
 @routine

@@ -9,11 +9,11 @@ from gumbelrace.methods.absorb_moments import (
     Moments,
     add_derivatives,
     count_rows,
-    mean_of,
+    mean_apart,
     pair_variance,
 )
 from gumbelrace.methods.race_independent import ROUNDING
-from gumbelrace.methods.reading import HELD, Sample, fresh_rows, open_look, total
+from gumbelrace.methods.reading import HELD, Sample, fresh_rows, open_look, reduced, total
 from gumbelrace.methods.shared import SharedWorkspace, read_more
 from gumbelrace.methods.state import (
     ALIVE,
@@ -22,11 +22,9 @@ from gumbelrace.methods.state import (
     LOOKS,
     TAKEN,
     RaceState,
-    add,
     drop,
     drop_ruled_out,
-    estimate,
-    rank,
+    place,
 )
 from gumbelrace.population.arrays import LARGEST_REWARD
 from gumbelrace.population.base import read
@@ -52,7 +50,8 @@ def read_pilot(workspace: SharedWorkspace, wanted: int, deviation: float, error:
         if not read_some(workspace, min(wanted - state.tally[TAKEN], HELD)):
             return False
         if state.tally[ALIVE] > 1:
-            rank(state, state.tally[TAKEN], workspace.sizes[0])
+            for a in range(state.tally[ALIVE]):
+                place(state, a, extrapolate(workspace, state.arms[a]))
             judge_look(workspace, deviation, error)
     return True
 
@@ -64,40 +63,68 @@ def read_some(workspace: SharedWorkspace, count: int) -> bool:
     done = read_picked(workspace, count) if by_weights(workspace) else read_more(workspace, count)
     workspace.state.tally[TAKEN] += count
     workspace.state.tally[LOOKS] += 1
+    add_differences(workspace.work, workspace.state, workspace.sample)
     return done
 
 
 @part
+def add_differences(moments: Moments, state: RaceState, sample: Sample) -> None:
+    """Add up the rewards of the last look, less those of the first arm in the race."""
+    for a in range(state.tally[ALIVE]):
+        arm = state.arms[a]
+        moments.fresh[arm] = total_apart(sample, arm, state.arms[0])
+        moments.total[arm] += moments.fresh[arm]
+
+
+@part
+def total_apart(sample: Sample, arm: int, other: int) -> float:
+    """Sum the differences of two arms' rewards in the last look."""
+    j, k, rewards, result = np.uint64(arm), np.uint64(other), sample.rewards, 0.0
+    for run in range(sample.runs[1], sample.runs[0]):
+        first = np.uint64(sample.first[run])
+        for i in range(first, first + np.uint64(sample.length[run])):
+            result += reduced(rewards[j, i], rewards[k, i])
+    return result
+
+
+@part
+def extrapolate(workspace: SharedWorkspace, arm: int) -> float:
+    """Estimate an arm's value from the rows read, less what all arms share."""
+    state = workspace.state
+    return workspace.work.total[arm] * (workspace.sizes[0] / state.tally[TAKEN]) + state.offset[arm]
+
+
+@part
 def read_picked(workspace: SharedWorkspace, count: int) -> bool:
-    """Draw rows by their weights, and divide their rewards by these (Horvitz and Thompson 1952)."""
+    """Draw rows by their weights, into the one run of a look; False after a fault."""
     source, state, sample, rows = workspace.source, workspace.state, workspace.sample, workspace.rows
-    chances, done = workspace.order.weights, 0
-    while done < count:
+    chances, done, state.shift[0] = workspace.order.weights, 0, 0.0
+    for a in range(state.tally[ALIVE]):
+        state.fresh[state.arms[a]] = 0.0
+    while done < count and state.tally[ALIVE] > 0:
         n = min(source.chunk, count - done)
         pick_rows(workspace.bits, chances, workspace.sizes[0], rows, n)
         got = read(source, rows, n, state.arms, state.tally[ALIVE], sample.rewards, done)
         if got == 0:
             return False
         state.tally[EVALUATIONS] += got
-        for a in range(state.tally[ALIVE]):
-            for i in range(n):
-                sample.rewards[state.arms[a], done + i] /= chances.chance[rows[i]]
+        drop_ruled_out(state, source)
+        weigh(workspace, done, n)
         done += n
-    drop_ruled_out(state, source)
-    add_up(state, sample, count)
+    sample.first[0], sample.length[0], sample.runs[0] = 0, count, 1
     return True
 
 
 @part
-def add_up(state: RaceState, sample: Sample, count: int) -> None:
-    """Make what was read the one run of the last look, and add it to the sums."""
-    sample.first[0], sample.length[0], sample.runs[0] = 0, count, 1
-    # What weights are divided into is not the same for all rows: no common part can be left out.
-    state.shift[0] = 0.0
-    for a in range(state.tally[ALIVE]):
+def weigh(workspace: SharedWorkspace, first: int, count: int) -> None:
+    """Divide what rewards differ by from the first arm's by weights (Horvitz and Thompson 1952)."""
+    state, rewards, chance = workspace.state, workspace.sample.rewards, workspace.order.weights.chance
+    for a in range(state.tally[ALIVE] - 1, -1, -1):  # the first arm comes last: all others need it
         arm = state.arms[a]
-        state.fresh[arm] = total(sample.rewards, arm, 0, count, 0.0)
-        add(state, arm, state.fresh[arm])
+        state.fresh[arm] += total(rewards, arm, first, count, 0.0)
+        for i in range(count):
+            apart = reduced(rewards[arm, first + i], rewards[state.arms[0], first + i])
+            rewards[arm, first + i] = apart / chance[workspace.rows[i]]
 
 
 @part
@@ -120,7 +147,7 @@ def compare(workspace: SharedWorkspace, deviation: float, error: float) -> None:
     taken, size, widest, moments.unproved[0] = state.tally[TAKEN], workspace.sizes[0], 0.0, False
     for a in range(state.tally[ALIVE]):
         arm = state.arms[a]
-        moments.gap[arm] = state.podium[0] - estimate(state, arm, taken, size)
+        moments.gap[arm] = state.podium[0] - extrapolate(workspace, arm)
         second = spread_of(workspace, leader, arm)
         equal = arm != leader and are_equal(workspace, leader, arm, second)
         variance = second * size * (size / taken) * share_left(workspace)
@@ -135,7 +162,7 @@ def compare(workspace: SharedWorkspace, deviation: float, error: float) -> None:
 def spread_of(workspace: SharedWorkspace, leader: int, arm: int) -> float:
     """Give the variance of the differences from the leader; note how skewed they are."""
     moments, is_first = workspace.work, workspace.work.counted[0] == 0
-    second, third = deviations(workspace.state, workspace.sample, leader, arm)
+    second, third = deviations(moments, workspace.sample, leader, arm)
     jump = abs(third) / second if second > 0.0 else 0.0
     moments.jump[arm] = jump if is_first else max(moments.jump[arm], jump)
     return second if is_first else pair_variance(moments, leader, arm)
@@ -156,14 +183,14 @@ def margin_of(
 
 
 @part
-def deviations(state: RaceState, sample: Sample, leader: int, arm: int) -> tuple[float, float]:
+def deviations(moments: Moments, sample: Sample, leader: int, arm: int) -> tuple[float, float]:
     """Give the second and third central moments of the differences from the leader in the last look."""
-    centre, second, third = mean_of(state, sample, leader) - mean_of(state, sample, arm), 0.0, 0.0
+    centre, second, third = mean_apart(moments, sample, leader, arm), 0.0, 0.0
     j, k, rewards, rows = np.uint64(leader), np.uint64(arm), sample.rewards, fresh_rows(sample)
     for run in range(sample.runs[1], sample.runs[0]):
         first = np.uint64(sample.first[run])
         for i in range(first, first + np.uint64(sample.length[run])):
-            difference = rewards[j, i] - rewards[k, i] - centre
+            difference = reduced(rewards[j, i], rewards[k, i]) - centre
             second += difference * difference
             third += difference * difference * difference
     return second / max(rows - 1, 1), third / rows
@@ -172,8 +199,8 @@ def deviations(state: RaceState, sample: Sample, leader: int, arm: int) -> tuple
 @part
 def are_equal(workspace: SharedWorkspace, leader: int, arm: int, second: float) -> bool:
     """Whether all differences read were the same, which proves nothing where no range is known."""
-    state, sample = workspace.state, workspace.sample
-    sizes = abs(mean_of(state, sample, leader)) + abs(mean_of(state, sample, arm))
+    state, rows = workspace.state, fresh_rows(workspace.sample)
+    sizes = abs(state.fresh[leader] / rows + state.shift[0]) + abs(state.fresh[arm] / rows + state.shift[0])
     return not has_range(workspace, arm, leader) and np.sqrt(second) <= ROUNDING * sizes
 
 
@@ -188,10 +215,10 @@ def has_range(workspace: SharedWorkspace, arm: int, other: int) -> bool:
 @part
 def unseen(workspace: SharedWorkspace, arm: int, other: int) -> float:
     """Give by how much a row may favour one arm over another more than rows do on average, if known."""
-    source, state, taken = workspace.source, workspace.state, workspace.state.tally[TAKEN]
+    source, totals, taken = workspace.source, workspace.work.total, workspace.state.tally[TAKEN]
     if not has_range(workspace, arm, other):
         return 0.0
-    return source.high[arm] - source.low[other] - (state.sums[arm] - state.sums[other]) / taken
+    return source.high[arm] - source.low[other] - (totals[arm] - totals[other]) / taken
 
 
 @part
