@@ -9,10 +9,12 @@ import pytest
 from tests.chain.test_bias import problem
 from tests.common import seeded
 from tests.methods.residuals import rare_dummy
+from tests.methods.test_thinning import HalfDeaf
 
 import gumbelrace as gr
 from gumbelrace.core.random import bits_of
 from gumbelrace.errors import InvalidArgument, PromiseBroken
+from gumbelrace.methods.base import Asked
 from gumbelrace.methods.state import Question, new_results, put_noise
 from gumbelrace.verdict import chi_square, judged_law
 
@@ -166,12 +168,45 @@ class Careless(Moving):
         return found
 
 
+def tempered(points):
+    """Give log factors of a mean, so flat that few of the rows ring."""
+    return gr.table(-0.005 * (Y[:, None] - np.asarray(points)[:, 0]) ** 2)
+
+
+Y = np.random.default_rng(4).normal(size=300)
+
+
+@pytest.mark.parametrize(("method", "is_right"), [(gr.Thinning(), True), (HalfDeaf(), False)])
+def test_moves_of_a_method_that_can_also_draw_are_compared_as_moves(method, is_right):
+    """Thinning accepts less often than a draw of the two points would. False alarms: 1 in 1,000 seeds."""
+    kernel = gr.Metropolis(tempered, gr.kernels.RandomWalk(1.0), method=method)
+    trace = gr.run(kernel, kernel.start([0.0]), steps=200, rng=seeded(1), progress=False)
+    report = trace.audit(0.2, rng=seeded(2), confidence=0.999)
+    assert (report.law.of, report.law.states) == ("moves", 40)
+    assert report.broken != is_right
+    assert len(report.bias) == 2
+
+
+def test_draws_without_noise_are_right_or_wrong():
+    """At temperature 0 there is no law to compare: the best label, or an error."""
+
+    def conditional(labels, variable):
+        return gr.table(REWARDS), None
+
+    for method, errors in ((gr.Absorb(), 0), (Drawing(100.0), 6)):
+        cold = gr.Gibbs(conditional, variables=3, annealing=gr.kernels.Constant(0.0), method=method)
+        trace = gr.run(cold, cold.start([0, 1, 2]), steps=20, rng=1, progress=False, check=0)
+        report = trace.audit(0.1, rng=2)
+        assert (report.errors, report.draws, report.law) == (errors, 6, None)
+
+
 def test_a_kernel_without_a_likelihood_is_refused():
     @dataclass(frozen=True)
     class Bare(gr.Kernel):
         method: gr.Method
 
         def step(self, rng, state):
+            self.method.answer(Asked(Question.ACCEPT), gr.table(REWARDS[:, :2]), None, rng)
             return state, gr.kernels.Info(0, 0, 0, 0.0)
 
     with pytest.raises(InvalidArgument, match="no field `likelihood`"):

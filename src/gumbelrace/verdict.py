@@ -103,10 +103,12 @@ class LawCheck:
         return f"{what} (interval {low:.2g} to {high:.2g}, {self.answers} answers, p = {self.p_value:.2g})"
 
 
+# What was compared (`LawCheck.of`).
+DRAWS, MOVES, DRAWS_OF_A_CHAIN = "draws", "moves", "draws of a chain"
 MEASURED = {
-    "draws": "law of draws off by {off:.2g} in total variation",
-    "moves": "detailed balance off by {off:+.2g} at {states} moves",
-    "draws of a chain": "likeliest arms of {states} draws {off:+.2g} too likely",
+    DRAWS: "law of draws off by {off:.2g} in total variation",
+    MOVES: "detailed balance off by {off:+.2g} at {states} moves",
+    DRAWS_OF_A_CHAIN: "likeliest arms of {states} draws {off:+.2g} too likely",
 }
 
 

@@ -5,6 +5,7 @@ independent, and their conditional law is known. Fixed seeds; a false-alarm rate
 """
 
 import math
+import warnings
 
 import numba
 import numpy as np
@@ -160,7 +161,7 @@ def test_factors_that_may_forbid_labels_are_heads() -> None:
 @pytest.mark.parametrize(
     ("method", "potential", "error", "words"),
     [
-        (gr.methods.Penalty(), gr.models.Potts(), errors.InvalidArgument, r"give Thinning\(\), Absorb\(\)"),
+        (gr.Penalty(), gr.models.Potts(), errors.InvalidArgument, r"give Thinning\(\), Absorb\(\)"),
         (gr.Thinning(), near, errors.UnknownRange, "Thinning needs to know how large factors can be"),
     ],
 )
@@ -172,8 +173,11 @@ def test_what_makes_no_sense_is_refused(method, potential, error, words: str) ->
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 def test_draws_that_find_no_winner_are_not_checked_one_by_one(method) -> None:
     kernel = gr.GraphGibbs(1.0 - np.eye(3), 2, gr.models.Potts(), method=method)
-    with pytest.raises(errors.InvalidArgument, match="finds no winner"):
+    with pytest.raises(errors.InvalidArgument, match=r"finds no winner.*with_method\(gr.Betting\(\)\)"):
         kernel.audit(np.random.default_rng(0), kernel.start(rng=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert gr.run(kernel, steps=200, rng=0, progress=False).checked is None
 
 
 @pytest.mark.parametrize("method", METHODS, ids=repr)

@@ -165,6 +165,11 @@ class GraphGibbs(Kernel[Labels]):
         labels, tally = self._sweep(rng, state)
         return Labels(labels, state.sweep + 1), info_of(tally)
 
+    @property
+    def can_be_audited(self) -> bool:
+        """Whether decisions are right or wrong one by one."""
+        return self.method.finds_winners
+
     def audit(self, rng: np.random.Generator, state: Labels) -> Checked[Labels]:
         """Make a sweep, deciding exactly as well; after an error, make it again without."""
         check_winners(self.method)
