@@ -193,7 +193,7 @@ def test_draws_without_noise_are_right_or_wrong():
     def conditional(labels, variable):
         return gr.table(REWARDS), None
 
-    for method, errors in ((gr.Absorb(), 0), (Drawing(100.0), 6)):
+    for method, errors in ((gr.Absorb(), 0), (Drawing(-100.0), 6)):
         cold = gr.Gibbs(conditional, variables=3, annealing=gr.kernels.Constant(0.0), method=method)
         trace = gr.run(cold, cold.start([0, 1, 2]), steps=20, rng=1, progress=False, check=0)
         report = trace.audit(0.1, rng=2)

@@ -170,6 +170,19 @@ def test_what_makes_no_sense_is_refused(method, potential, error, words: str) ->
         gr.GraphGibbs(1.0 - np.eye(3), 2, potential, method=method)
 
 
+@pytest.mark.parametrize(("beta", "low", "high"), [(1e-3, 2.49e-4, 2.5e-4), (0.5, 1e-9, 0.01)])
+def test_a_sweep_says_how_far_its_law_is_off(beta: float, low: float, high: float) -> None:
+    """Of neighbours that are not read, tanh(R/4), R = 0.999 beta; of others, by what was read."""
+    n = 1000
+    weights = beta / n * (1.0 - np.eye(n))
+    kernel = gr.GraphGibbs(weights, 2, gr.models.Potts(), method=gr.Absorb())
+    rng = np.random.default_rng(5)
+    _, info = kernel.step(rng, kernel.start(rng=rng))
+    assert low < info.law_error < high
+    _, exact = kernel.with_method(gr.Thinning()).step(rng, kernel.start(rng=rng))
+    assert exact.law_error == 0.0
+
+
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 def test_draws_that_find_no_winner_are_not_checked_one_by_one(method) -> None:
     kernel = gr.GraphGibbs(1.0 - np.eye(3), 2, gr.models.Potts(), method=method)

@@ -162,8 +162,8 @@ class GraphGibbs(Kernel[Labels]):
 
     def step(self, rng: np.random.Generator, state: Labels) -> tuple[Labels, Info]:
         """Make one sweep: n variables are given new labels."""
-        labels, tally = self._sweep(rng, state)
-        return Labels(labels, state.sweep + 1), info_of(tally)
+        labels, tally, law_error = self._sweep(rng, state)
+        return Labels(labels, state.sweep + 1), info_of(tally)._replace(law_error=law_error)
 
     @property
     def can_be_audited(self) -> bool:
@@ -175,7 +175,7 @@ class GraphGibbs(Kernel[Labels]):
         check_winners(self.method)
         noise, rows = (int(seed) for seed in check_generator(rng).integers(2**63, size=2))
         of_rows = np.random.default_rng(rows)
-        labels, tally = self._sweep(np.random.default_rng(noise), state, of_rows)
+        labels, tally, _ = self._sweep(np.random.default_rng(noise), state, of_rows)
         raced = exact = Labels(labels, state.sweep + 1)
         if tally[WRONG] > 0:
             exact, _ = self.with_method(Exact()).step(np.random.default_rng(noise), state)
@@ -183,8 +183,8 @@ class GraphGibbs(Kernel[Labels]):
 
     def _sweep(
         self, rng: np.random.Generator, state: Labels, of_rows: np.random.Generator | None = None
-    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Make a sweep; if rows have a generator of their own, decide everything exactly as well."""
+    ) -> tuple[NDArray[Any], NDArray[np.int64], float]:
+        """Make a sweep; give labels, tally and the largest error of a law. If rows have a generator of their own, decide everything exactly as well."""
         check_state(state, Labels)
         before = self._checked_labels(state.labels)
         order = self.scan.order(check_generator(rng), len(before))
@@ -194,6 +194,7 @@ class GraphGibbs(Kernel[Labels]):
         with self._workspaces.lend() as thread, rng.bit_generator.lock:
             workspace, source, stream, _ = thread
             workspace.labels[:], workspace.tally[:], source.fault[:] = before, 0, 0
+            workspace.law_error[0] = 0.0
             longest = np.array([len(stream.seen)])
             plan, _kept_alive = prepared(new_workspace(rule, source, stream, (noise, of_row), longest))
             Asked(Question.DRAW if task.tail == ABSORBED else Question.WINNER, task.temperature).put(
@@ -203,7 +204,8 @@ class GraphGibbs(Kernel[Labels]):
                 sweep(plan, stream, graph, workspace, task, order[part])
                 if source.fault[CODE] != FINE:
                     raise_fault(workspace, source, self._layout)
-            return workspace.labels.astype(before.dtype), workspace.tally.copy()
+            labels, law_error = workspace.labels.astype(before.dtype), float(workspace.law_error[0])
+            return labels, workspace.tally.copy(), law_error
 
     def _task(self, sweep: int, noise: Bits, audited: bool) -> tuple[Reading, Task]:
         """Say how the neighbours are read in a sweep, and what is done with them."""

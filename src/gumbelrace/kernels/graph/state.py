@@ -1,4 +1,4 @@
-"""What a sweep over a graph works on, and how it is made."""
+"""What a sweep over a graph works on, and what it is asked to do."""
 
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ class Workspace(NamedTuple):
     arms: NDArray[np.int64]  # the labels still possible come first
     block: Floats
     spare: Floats
+    law_error: Floats  # the largest of the sweep
 
 
 class Graph(NamedTuple):

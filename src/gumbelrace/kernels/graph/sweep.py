@@ -15,7 +15,7 @@ from gumbelrace.kernels.base import ALL, CHANGED, LOOKED, READ, ROWS, SITE, VISI
 from gumbelrace.kernels.graph.heads import Reading
 from gumbelrace.kernels.graph.layout import Layout, look_at
 from gumbelrace.kernels.graph.rings import add_rings
-from gumbelrace.kernels.graph.state import RACED, RINGS, Graph, Task, Workspace, set_range
+from gumbelrace.kernels.graph.state import ABSORBED, RACED, RINGS, Graph, Task, Workspace, set_range
 from gumbelrace.methods.loop import Plan, answer
 from gumbelrace.methods.reading import FEW_ADDITIONS, ROUNDING, total, total_size, typical
 from gumbelrace.methods.state import DRAWN, EVALUATIONS, EXHAUSTED, LEADER, LOOKS, add_noise
@@ -48,6 +48,8 @@ def sweep(
                 workspace.arms[0] = answer(plan)
                 leave(workspace, plan)
                 left = 1
+        if left > 1 and task.tail == ABSORBED:
+            skip(graph, workspace, temperature, i)
         if task.tail != RACED and left > 1:
             add_noise(DRAWN, temperature, workspace.values, task.noise)
         if left == 0 and source.fault[CODE] == FINE:
@@ -91,11 +93,21 @@ def enter(graph: Graph, workspace: Workspace, plan: Plan, i: int, left: int) -> 
 
 @part
 def leave(workspace: Workspace, plan: Plan) -> None:
-    """Note what a race took."""
+    """Note what the draw of a label from its tail took, and how far its law is off."""
     tally = plan.state.tally
     workspace.tally[READ] += tally[EVALUATIONS]
     workspace.tally[LOOKED] += tally[LOOKS]
     workspace.tally[ROWS] += plan.sizes[0] if tally[EXHAUSTED] else plan.state.rows[tally[LEADER]]
+    workspace.law_error[0] = max(workspace.law_error[0], plan.state.law_error[0])
+
+
+@part
+def skip(graph: Graph, workspace: Workspace, temperature: float, i: int) -> None:
+    """Note what the law can be off by if what lies beyond the head of a variable is not read."""
+    layout, reading = graph.layout, graph.reading
+    if reading.heads[i] < layout.starts[i + 1] - layout.starts[i]:
+        off = np.tanh(layout.reach[i, reading.levels[i]] / (4.0 * temperature))
+        workspace.law_error[0] = max(workspace.law_error[0], off)
 
 
 @part
