@@ -16,7 +16,7 @@ from gumbelrace.core.random import bits_of
 from gumbelrace.errors import InvalidArgument, PromiseBroken
 from gumbelrace.methods.base import Asked
 from gumbelrace.methods.state import Question, new_results, put_noise
-from gumbelrace.verdict import chi_square, judged_law
+from gumbelrace.verdict import Shift, chance_within, chi_square, judged_law
 
 REWARDS = np.random.default_rng(1).normal(size=(400, 4), scale=0.03)
 
@@ -96,6 +96,46 @@ def test_the_interval_of_a_total_variation_covers():
 def test_chi_square(counts, p):
     found = chi_square(np.array(counts), np.array([0.5, 0.5, 0.0]))
     assert found == pytest.approx(p, rel=0.05)
+
+
+@pytest.mark.parametrize("chances", [[1.0 - 3e-4, 3e-4], [0.98, 0.02], [0.5, 0.494, *[0.0015] * 4]])
+def test_rare_arms_raise_no_false_alarm(chances):
+    """4,000 samples of the right law, 1,000 draws each: p < 0.01 in 63 at most, but once in 10,000 seeds."""
+    counts = seeded(6).multinomial(1000, chances, size=4000)
+    p_values = np.array([chi_square(count, np.array(chances)) for count in counts])
+    assert np.sum(p_values < 0.01) <= 63
+
+
+def test_the_chance_of_draws_under_all_laws_within_a_promise():
+    """Oracle: binomial sums. The most surprising is that the first arm was drawn 7 times or more of 8."""
+    most = 0.2 + 0.05
+    tail = 8 * most**7 * (1.0 - most) + most**8
+    found = chance_within(np.array([7, 1, 0]), np.array([0.2, 0.3, 0.5]), 0.05)
+    assert found == pytest.approx(2 * 3 * tail, rel=1e-9)
+
+
+def test_draws_that_are_next_to_impossible_break_a_promise():
+    """An arm of chance 1e-4 was drawn 30 times in 1,000: the interval allows it, and nothing else does."""
+    chances, counts = np.array([0.9999, 1e-4]), np.array([970, 30])
+    wide, allowed = (
+        judged_law(counts, chances, 0.998, 0.0, 1e-3),
+        judged_law(counts, chances, 0.998, 0.0, 0.02),
+    )
+    assert wide.interval[0] < 1e-3
+    assert wide.breaks(1e-3)
+    assert not allowed.breaks(0.02)
+
+
+def test_words_of_what_is_unsure():
+    """Few answers contradict nothing, and prove nothing; many do."""
+    few, many = (judged_law(np.array([n, n]), np.array([0.5, 0.5]), 0.95, 0.0) for n in (10, 10_000_000))
+    nothing = 0, 0, (0.0, 1.0), 0.95, 0.1, gr.Promise(0.001)
+    assert "promise of 0.001 not contradicted" in str(gr.Audit(*nothing, law=few))
+    assert "promise of 0.001 kept" in str(gr.Audit(*nothing, law=many))
+    assert str(gr.Audit(*nothing)).startswith("no decision was checked")
+    shifts = [Shift("x", "mean", 0.5, 0.01), Shift("x", "variance", math.inf, math.inf)]
+    broken = gr.Audit(9, 10, (0.5, 1.0), 0.95, 0.1, gr.Promise(0.05), bias=shifts)
+    assert "broken, and the chain is biased: mean of x +0.5 ± 0.01 sd, variance of x unknown" in str(broken)
 
 
 @numba.njit

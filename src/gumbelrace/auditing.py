@@ -108,7 +108,8 @@ def audit(
     interval = clopper_pearson(errors, checked, level)
     promised, law = (share_read(evaluations, count, rewards), method.promised(rewards), ruled_out), None
     if not method.finds_winners:
-        law = judged_law(drawn, scipy.special.softmax(exact.plus(prior[None]).sums[0]), level, seen)
+        chances = scipy.special.softmax(exact.plus(prior[None]).sums[0])
+        law = judged_law(drawn, chances, level, seen, method.promised(rewards).delta)
     return Audit(errors, checked, interval, level, *promised, law=law)
 
 
