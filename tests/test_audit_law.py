@@ -100,7 +100,7 @@ def test_chi_square(counts, p):
 
 @pytest.mark.parametrize("chances", [[1.0 - 3e-4, 3e-4], [0.98, 0.02], [0.5, 0.494, *[0.0015] * 4]])
 def test_rare_arms_raise_no_false_alarm(chances):
-    """4,000 samples of the right law, 1,000 draws each: p < 0.01 in 63 at most, but once in 10,000 seeds."""
+    """4,000 samples of 1,000 draws: p < 0.01 in 63 at most, but once in 10,000 seeds."""
     counts = seeded(6).multinomial(1000, chances, size=4000)
     p_values = np.array([chi_square(count, np.array(chances)) for count in counts])
     assert np.sum(p_values < 0.01) <= 63

@@ -20,7 +20,7 @@ from gumbelrace.chain.worker import Layout, form, named_leaves, reform
 from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.errors import InvalidArgument, PromiseBroken, optional
 from gumbelrace.kernels.base import Checked, Info, Kernel, State, method_of
-from gumbelrace.methods.base import weakest
+from gumbelrace.methods.base import Method, weakest
 from gumbelrace.population.base import Floats, checked_count
 from gumbelrace.verdict import SURE, Audit, Shift, checked_confidence, clopper_pearson
 
@@ -300,8 +300,13 @@ def _attributes(kernel: Kernel[Any]) -> dict[str, str]:
         "inference_library": "gumbelrace",
         "inference_library_version": version("gumbelrace"),
         "kernel": type(kernel).__qualname__,
-        "method": type(getattr(kernel, "method", None)).__qualname__,
+        "method": name_of(getattr(kernel, "method", None)),
     }
+
+
+def name_of(method: Any) -> str:
+    """Give what users know a method by; a kernel of theirs may have something else there, or nothing."""
+    return method.name if isinstance(method, Method) else type(method).__qualname__
 
 
 class Watched(NamedTuple):

@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from gumbelrace.auditing import MOVES, AuditedLaw
+from gumbelrace.auditing import AuditedLaw
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.base import Asked, Method, Promise
 from gumbelrace.methods.state import CURRENT, PROPOSED, Results, new_results
 from gumbelrace.population.base import Floats, Population
 from gumbelrace.population.table import as_population
+from gumbelrace.verdict import MOVES
 
 
 class Reversible:

@@ -184,7 +184,10 @@ class GraphGibbs(Kernel[Labels]):
     def _sweep(
         self, rng: np.random.Generator, state: Labels, of_rows: np.random.Generator | None = None
     ) -> tuple[NDArray[Any], NDArray[np.int64], float]:
-        """Make a sweep; give labels, tally and the largest error of a law. If rows have a generator of their own, decide everything exactly as well."""
+        """Make a sweep; give labels, tally, and how far the law of a draw was off at most.
+
+        If rows have a generator of their own, decide everything exactly as well.
+        """
         check_state(state, Labels)
         before = self._checked_labels(state.labels)
         order = self.scan.order(check_generator(rng), len(before))
