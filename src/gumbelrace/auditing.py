@@ -119,7 +119,7 @@ def check_winners(method: Method) -> None:
         raise InvalidArgument(
             f"{type(method).__name__} finds no winner: its decisions are right in law, and cannot be "
             "checked one by one; compare the chain with that of kernel.with_method(gr.Exact()), or audit "
-            "kernel.with_method(gr.Betting())"
+            "kernel.with_method(gr.Race())"
         )
 
 
@@ -231,6 +231,13 @@ class Comparison:
         self.chi_square += off * off / variance if variance > 0.0 else 0.0
         self.seen += float(np.mean([results.law_error.mean() for results in found]))
 
+    def add_draws(self, found: Results, chances: Floats) -> None:
+        """Add draws of an arm with exact chances: how often it was the likeliest."""
+        likeliest = int(chances.argmax())
+        variance = chances[likeliest] * (1.0 - chances[likeliest]) / len(found.arms)
+        off = float(np.mean(found.arms == likeliest) - chances[likeliest])
+        self.add(off, float(variance), [found])
+
 
 def joined(comparisons: Sequence[Comparison], confidence: float) -> LawCheck | None:
     """Judge what was compared at all questions; None if there were none."""
@@ -324,10 +331,7 @@ class AuditedLaw(Method):
     def _compare_draws(self, asked: Asked, population: Population, offset: Floats) -> None:
         values = compared(population).plus(offset[None]).sums[0] / asked.temperature
         chances = scipy.special.softmax(values)
-        likeliest, found = int(chances.argmax()), self._answers(asked, population, offset)
-        variance = chances[likeliest] * (1.0 - chances[likeliest]) / len(found.arms)
-        off = float(np.mean(found.arms == likeliest) - chances[likeliest])
-        self.compared.add(off, float(variance), [found])
+        self.compared.add_draws(self._answers(asked, population, offset), chances)
 
     def _answers(self, asked: Asked, population: Population, offset: Floats) -> Results:
         """Answer as often as takes about what the exact sums take."""

@@ -62,6 +62,33 @@ def sweep(
         settle(layout, workspace, source, i, label)
 
 
+@kernel
+def draw_again(
+    plan: Plan,
+    stream: Stream,
+    graph: Graph,
+    workspace: Workspace,
+    task: Task,
+    visits: tuple[NDArray[np.int64], NDArray[np.int64]],
+) -> None:
+    """Visit a variable again and again, each time with the label given; put the new one in its place."""
+    order, labels = visits
+    for k in range(len(labels)):
+        workspace.labels[order[0]] = labels[k]
+        sweep(plan, stream, graph, workspace, task, order)
+        labels[k] = workspace.labels[order[0]]
+
+
+@kernel
+def add_up(plan: Plan, graph: Graph, workspace: Workspace, i: int) -> None:
+    """Put the exact log weights of the labels of a variable into the values, but for a part they share."""
+    starts = graph.layout.starts
+    put_offset(workspace, graph.unary, i)
+    line_up(workspace)
+    set_range(graph.layout, plan.source, 0, i)
+    read_rows(workspace, plan.source, starts[i], starts[i + 1], len(workspace.arms), False)
+
+
 @part
 def settle(layout: Layout, workspace: Workspace, source: Source, i: int, label: int) -> None:
     """Give a variable its label, and count it."""
