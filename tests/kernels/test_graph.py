@@ -380,7 +380,7 @@ def test_dense_and_sparse_agree() -> None:
 
 
 def test_another_method_shares_the_layout() -> None:
-    kernel = gr.GraphGibbs(curie_weiss(50, 1.0), 3, gr.models.Potts(), delta=0.01)
+    kernel = gr.GraphGibbs(curie_weiss(50, 1.0), 3, gr.models.Potts())
     other = kernel.with_method(gr.Race())
     assert other._layout is kernel._layout
     assert isinstance(kernel.method, gr.Thinning)
