@@ -9,12 +9,14 @@ import pytest
 from tests.chain.test_bias import problem
 from tests.common import seeded
 from tests.methods.residuals import rare_dummy
+from tests.methods.test_thinning import HalfDeaf
 
 import gumbelrace as gr
 from gumbelrace.core.random import bits_of
 from gumbelrace.errors import InvalidArgument, PromiseBroken
+from gumbelrace.methods.base import Asked
 from gumbelrace.methods.state import Question, new_results, put_noise
-from gumbelrace.verdict import chi_square, judged_law
+from gumbelrace.verdict import Shift, chance_within, chi_square, judged_law
 
 REWARDS = np.random.default_rng(1).normal(size=(400, 4), scale=0.03)
 
@@ -96,6 +98,46 @@ def test_chi_square(counts, p):
     assert found == pytest.approx(p, rel=0.05)
 
 
+@pytest.mark.parametrize("chances", [[1.0 - 3e-4, 3e-4], [0.98, 0.02], [0.5, 0.494, *[0.0015] * 4]])
+def test_rare_arms_raise_no_false_alarm(chances):
+    """4,000 samples of 1,000 draws: p < 0.01 in 63 at most, but once in 10,000 seeds."""
+    counts = seeded(6).multinomial(1000, chances, size=4000)
+    p_values = np.array([chi_square(count, np.array(chances)) for count in counts])
+    assert np.sum(p_values < 0.01) <= 63
+
+
+def test_the_chance_of_draws_under_all_laws_within_a_promise():
+    """Oracle: binomial sums. The most surprising is that the first arm was drawn 7 times or more of 8."""
+    most = 0.2 + 0.05
+    tail = 8 * most**7 * (1.0 - most) + most**8
+    found = chance_within(np.array([7, 1, 0]), np.array([0.2, 0.3, 0.5]), 0.05)
+    assert found == pytest.approx(2 * 3 * tail, rel=1e-9)
+
+
+def test_draws_that_are_next_to_impossible_break_a_promise():
+    """An arm of chance 1e-4 was drawn 30 times in 1,000: the interval allows it, and nothing else does."""
+    chances, counts = np.array([0.9999, 1e-4]), np.array([970, 30])
+    wide, allowed = (
+        judged_law(counts, chances, 0.998, 0.0, 1e-3),
+        judged_law(counts, chances, 0.998, 0.0, 0.02),
+    )
+    assert wide.interval[0] < 1e-3
+    assert wide.breaks(1e-3)
+    assert not allowed.breaks(0.02)
+
+
+def test_words_of_what_is_unsure():
+    """Few answers contradict nothing, and prove nothing; many do."""
+    few, many = (judged_law(np.array([n, n]), np.array([0.5, 0.5]), 0.95, 0.0) for n in (10, 10_000_000))
+    nothing = 0, 0, (0.0, 1.0), 0.95, 0.1, gr.Promise(0.001)
+    assert "promise of 0.001 not contradicted" in str(gr.Audit(*nothing, law=few))
+    assert "promise of 0.001 kept" in str(gr.Audit(*nothing, law=many))
+    assert str(gr.Audit(*nothing)).startswith("no decision was checked")
+    shifts = [Shift("x", "mean", 0.5, 0.01), Shift("x", "variance", math.inf, math.inf)]
+    broken = gr.Audit(9, 10, (0.5, 1.0), 0.95, 0.1, gr.Promise(0.05), bias=shifts)
+    assert "broken, and the chain is biased: mean of x +0.5 ± 0.01 sd, variance of x unknown" in str(broken)
+
+
 @numba.njit
 def log_factor(n, theta, x, y):
     return y[n] * x[n] * theta[0] - np.log1p(np.exp(x[n] * theta[0]))
@@ -166,12 +208,45 @@ class Careless(Moving):
         return found
 
 
+def tempered(points):
+    """Give log factors of a mean, so flat that few of the rows ring."""
+    return gr.table(-0.005 * (Y[:, None] - np.asarray(points)[:, 0]) ** 2)
+
+
+Y = np.random.default_rng(4).normal(size=300)
+
+
+@pytest.mark.parametrize(("method", "is_right"), [(gr.Thinning(), True), (HalfDeaf(), False)])
+def test_moves_of_a_method_that_can_also_draw_are_compared_as_moves(method, is_right):
+    """Thinning accepts less often than a draw of the two points would. False alarms: 1 in 1,000 seeds."""
+    kernel = gr.Metropolis(tempered, gr.kernels.RandomWalk(1.0), method=method)
+    trace = gr.run(kernel, kernel.start([0.0]), steps=200, rng=seeded(1), progress=False)
+    report = trace.audit(0.2, rng=seeded(2), confidence=0.999)
+    assert (report.law.of, report.law.states) == ("moves", 40)
+    assert report.broken != is_right
+    assert len(report.bias) == 2
+
+
+def test_draws_without_noise_are_right_or_wrong():
+    """At temperature 0 there is no law to compare: the best label, or an error."""
+
+    def conditional(labels, variable):
+        return gr.table(REWARDS), None
+
+    for method, errors in ((gr.Absorb(), 0), (Drawing(-100.0), 6)):
+        cold = gr.Gibbs(conditional, variables=3, annealing=gr.kernels.Constant(0.0), method=method)
+        trace = gr.run(cold, cold.start([0, 1, 2]), steps=20, rng=1, progress=False, check=0)
+        report = trace.audit(0.1, rng=2)
+        assert (report.errors, report.draws, report.law) == (errors, 6, None)
+
+
 def test_a_kernel_without_a_likelihood_is_refused():
     @dataclass(frozen=True)
     class Bare(gr.Kernel):
         method: gr.Method
 
         def step(self, rng, state):
+            self.method.answer(Asked(Question.ACCEPT), gr.table(REWARDS[:, :2]), None, rng)
             return state, gr.kernels.Info(0, 0, 0, 0.0)
 
     with pytest.raises(InvalidArgument, match="no field `likelihood`"):

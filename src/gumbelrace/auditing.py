@@ -18,12 +18,14 @@ from gumbelrace.methods.checking import checking
 from gumbelrace.methods.default import single_method
 from gumbelrace.methods.exact import compared
 from gumbelrace.methods.loop import Plan
-from gumbelrace.methods.state import CURRENT, PROPOSED, Results
+from gumbelrace.methods.state import CURRENT, PROPOSED, Question, Results
 from gumbelrace.population.arrays import ByArm
 from gumbelrace.population.base import Floats, Population, checked_count
 from gumbelrace.population.table import as_population
 from gumbelrace.sampling import DRAW, batches, checked_prior, share_read
 from gumbelrace.verdict import (
+    DRAWS_OF_A_CHAIN,
+    MOVES,
     Audit,
     LawCheck,
     checked_confidence,
@@ -106,7 +108,8 @@ def audit(
     interval = clopper_pearson(errors, checked, level)
     promised, law = (share_read(evaluations, count, rewards), method.promised(rewards), ruled_out), None
     if not method.finds_winners:
-        law = judged_law(drawn, scipy.special.softmax(exact.plus(prior[None]).sums[0]), level, seen)
+        chances = scipy.special.softmax(exact.plus(prior[None]).sums[0])
+        law = judged_law(drawn, chances, level, seen, method.promised(rewards).delta)
     return Audit(errors, checked, interval, level, *promised, law=law)
 
 
@@ -115,7 +118,8 @@ def check_winners(method: Method) -> None:
     if not method.finds_winners:
         raise InvalidArgument(
             f"{type(method).__name__} finds no winner: its decisions are right in law, and cannot be "
-            "checked one by one; compare the chain with one by Exact()"
+            "checked one by one; compare the chain with that of kernel.with_method(gr.Exact()), or audit "
+            "kernel.with_method(gr.Race())"
         )
 
 
@@ -227,10 +231,17 @@ class Comparison:
         self.chi_square += off * off / variance if variance > 0.0 else 0.0
         self.seen += float(np.mean([results.law_error.mean() for results in found]))
 
+    def add_draws(self, found: Results, chances: Floats) -> None:
+        """Add draws of an arm with exact chances: how often it was the likeliest."""
+        likeliest = int(chances.argmax())
+        variance = chances[likeliest] * (1.0 - chances[likeliest]) / len(found.arms)
+        off = float(np.mean(found.arms == likeliest) - chances[likeliest])
+        self.add(off, float(variance), [found])
+
 
 def joined(comparisons: Sequence[Comparison], confidence: float) -> LawCheck | None:
     """Judge what was compared at all questions; None if there were none."""
-    of = "draws of a chain" if any(c.of != "moves" for c in comparisons) else "moves"
+    of = DRAWS_OF_A_CHAIN if any(c.of != MOVES for c in comparisons) else MOVES
     questions = sum(c.questions for c in comparisons)
     if questions == 0:
         return None
@@ -255,21 +266,21 @@ class AuditedLaw(Method):
         The method whose answers are given and compared.
     rows : numpy.random.Generator
         Gives its noise and chooses its rows: the caller's generator is left as it is.
-    way_back : callable, optional
-        Gives the population asked about last, its arms in the opposite order; moves need it.
+    way_back : callable
+        Gives the population asked about last, its arms in the opposite order; it is called for moves only.
     """
 
     has_plan = False
-    errors = impossible = decisions = 0  # nothing is right or wrong by itself
 
     def __init__(
         self,
         method: Method,
         rows: np.random.Generator,
-        way_back: Callable[[], Population] | None = None,
+        way_back: Callable[[], Population],
     ) -> None:
         self.method, self._rows, self._way_back = method, rows, way_back
-        self.compared, self._off = Comparison("moves" if way_back else "draws of a chain"), 0.0
+        self.compared, self._off = Comparison(MOVES), 0.0
+        self.errors = self.decisions = 0  # at temperature 0; else nothing is right or wrong by itself
 
     @property
     def promise(self) -> Promise:
@@ -279,8 +290,8 @@ class AuditedLaw(Method):
     @property
     def weight(self) -> float:
         """By how much the one move that was asked about is too likely; NaN of several questions."""
-        several = self._way_back is None or self.compared.questions > 1
-        return np.nan if several else self._off
+        single = self.compared.of == MOVES and self.compared.questions <= 1
+        return self._off if single else np.nan
 
     def rule(self, population: Population) -> Any:
         """Give the rule of the method."""
@@ -290,12 +301,22 @@ class AuditedLaw(Method):
         self, asked: Asked, population: Population, offsets: Floats, rng: np.random.Generator
     ) -> Results:
         """Answer a question for each row of `offsets`, and again, to compare the law."""
+        is_move = asked.question == Question.ACCEPT
+        self.compared.of = self.compared.of if is_move else DRAWS_OF_A_CHAIN
+        if not is_move and asked.temperature == 0.0:
+            return self._best(asked, population, offsets)
         for offset in offsets:
-            (self._compare_moves if self._way_back else self._compare_draws)(asked, population, offset)
+            (self._compare_moves if is_move else self._compare_draws)(asked, population, offset)
         return self.method.answer_each(asked, population, offsets, self._rows)
 
+    def _best(self, asked: Asked, population: Population, offsets: Floats) -> Results:
+        """Answer where there is no noise: the answer is the best arm, or it is wrong."""
+        found = self.method.answer_each(asked, population, offsets.copy(), self._rows)
+        self.errors += wrong(found.arms, compared(population).plus(offsets))
+        self.decisions += len(offsets)
+        return found
+
     def _compare_moves(self, asked: Asked, population: Population, offset: Floats) -> None:
-        assert self._way_back is not None
         values = compared(population).plus(offset[None]).sums[0]
         if not values[CURRENT] > -np.inf:
             return
@@ -308,14 +329,9 @@ class AuditedLaw(Method):
         self.compared.add(self._off if chance < 0.5 else -self._off, float(variance), [there, back])
 
     def _compare_draws(self, asked: Asked, population: Population, offset: Floats) -> None:
-        if asked.temperature == 0.0:
-            return
         values = compared(population).plus(offset[None]).sums[0] / asked.temperature
         chances = scipy.special.softmax(values)
-        likeliest, found = int(chances.argmax()), self._answers(asked, population, offset)
-        variance = chances[likeliest] * (1.0 - chances[likeliest]) / len(found.arms)
-        off = float(np.mean(found.arms == likeliest) - chances[likeliest])
-        self.compared.add(off, float(variance), [found])
+        self.compared.add_draws(self._answers(asked, population, offset), chances)
 
     def _answers(self, asked: Asked, population: Population, offset: Floats) -> Results:
         """Answer as often as takes about what the exact sums take."""

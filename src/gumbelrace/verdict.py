@@ -19,6 +19,8 @@ from gumbelrace.methods.exact import Totals
 SURE = 0.998
 # Arms that are expected less often than this are counted together.
 FEWEST_EXPECTED = 5.0
+# A promise about draws is broken beyond doubt if they have less than this chance under all that it allows.
+NEVER = 1e-6
 # A chain whose mean is off by this share of its standard deviation, or its variance or a probability by
 # this much, is biased.
 BIASED = 0.02
@@ -55,6 +57,8 @@ class Shift:
         """Say it in words."""
         unit = 1.0 if self.of == "mean" else 100.0
         sign = {"mean": " sd", "variance": "%", "probability": " points"}[self.of]
+        if not np.isfinite(self.value):
+            return f"{self.of} of {self.name} unknown"
         figures = f"{unit * self.value:+.3g} ± {unit * self.error:.2g}{sign}"
         return f"{self.of} of {self.name} {figures}"
 
@@ -81,6 +85,8 @@ class LawCheck:
         Of a chi-square test that the law is exact.
     seen : float
         What the method itself said of the error of its law, on average.
+    chance : float
+        Of draws: a bound on the chance that any law within the promise gives an arm so often, or so seldom.
     """
 
     of: str
@@ -90,11 +96,16 @@ class LawCheck:
     states: int
     p_value: float
     seen: float
+    chance: float = 1.0
 
     def breaks(self, promised: float) -> bool:
-        """Whether all of the interval is further from 0 than was promised."""
+        """Whether all of the interval is further from 0 than was promised, or draws are too unlikely."""
         low, high = self.interval
-        return low > promised or high < -promised
+        return low > promised or high < -promised or self.chance < NEVER
+
+    def reaches(self, promised: float) -> bool:
+        """Whether some of the interval is further from 0 than was promised."""
+        return max(map(abs, self.interval)) > promised
 
     def __str__(self) -> str:
         """Say what was measured."""
@@ -103,10 +114,12 @@ class LawCheck:
         return f"{what} (interval {low:.2g} to {high:.2g}, {self.answers} answers, p = {self.p_value:.2g})"
 
 
+# What was compared (`LawCheck.of`).
+DRAWS, MOVES, DRAWS_OF_A_CHAIN = "draws", "moves", "draws of a chain"
 MEASURED = {
-    "draws": "law of draws off by {off:.2g} in total variation",
-    "moves": "detailed balance off by {off:+.2g} at {states} moves",
-    "draws of a chain": "likeliest arms of {states} draws {off:+.2g} too likely",
+    DRAWS: "law of draws off by {off:.2g} in total variation",
+    MOVES: "detailed balance off by {off:+.2g} at {states} moves",
+    DRAWS_OF_A_CHAIN: "likeliest arms of {states} draws {off:+.2g} too likely",
 }
 
 
@@ -151,7 +164,7 @@ class Audit:
 
     @property
     def broken(self) -> bool:
-        """Whether the errors are more than the promise allows: the interval lies above its δ."""
+        """Whether the promise allows fewer errors, or a law that is less off, than all of the interval."""
         law_is_off = self.law is not None and self.law.breaks(self.promise.delta)
         return law_is_off or self.interval[0] > self.promise.delta
 
@@ -188,18 +201,20 @@ class Audit:
             f"{self.errors} errors in {self.draws} draws "
             f"({100.0 * self.confidence:g}% interval {low:.2g} to {high:.2g})"
         )
-        found = [counted] * (self.law is None or self.draws > 0) + [str(self.law)] * (self.law is not None)
+        found = [counted] * (self.draws > 0) + [str(self.law)] * (self.law is not None)
         return (
-            f"{', '.join(found)}, {self.fraction:.2%} of the rewards read; "
+            f"{', '.join(found) or 'no decision was checked'}, {self.fraction:.2%} of the rewards read; "
             f"promise of {self.promise.delta:g} {self._verdict()}"
         )
 
     def _verdict(self) -> str:
-        words = "broken" if self.broken else "kept"
+        unsure = self.law.reaches(self.promise.delta) if self.law is not None else self.draws == 0
+        words = "broken" if self.broken else "not contradicted" if unsure else "kept"
         if self.impossible:
             words += f", {self.impossible} draws of probability zero"
         if self.bias:
-            words += ", but the chain is biased: " if self.biased else "; bias of the chain: "
+            however = "and" if self.broken else "but"
+            words += f", {however} the chain is biased: " if self.biased else "; bias of the chain: "
             words += ", ".join(map(str, self.worst)) + " (first order)"
         return words
 
@@ -215,13 +230,17 @@ def judged_draws(
 ) -> Audit:
     """Compare how often arms were drawn with what their sums say."""
     counts = np.bincount(arms, minlength=len(sums))
-    law = judged_law(counts, scipy.special.softmax(sums), SURE, seen)
+    law = judged_law(counts, scipy.special.softmax(sums), SURE, seen, promise.delta)
     nothing = clopper_pearson(0, 0, SURE)
     return Audit(0, 0, nothing, SURE, fraction, promise, int(counts[np.isneginf(sums)].sum()), law=law)
 
 
 def judged_law(
-    counts: NDArray[np.int64], chances: NDArray[Any], confidence: float, seen: float
+    counts: NDArray[np.int64],
+    chances: NDArray[Any],
+    confidence: float,
+    seen: float,
+    promised: float = 0.0,
 ) -> LawCheck:
     """Compare how often arms were drawn with the exact chances."""
     draws = int(counts.sum())
@@ -232,19 +251,34 @@ def judged_law(
     noise = 0.5 * float(np.sqrt(shares * (1.0 - shares) / draws).sum())
     noise += float(np.sqrt(np.log(1.0 / (1.0 - confidence)) / (2.0 * draws)))
     interval = max(off - noise, 0.0), min(off + noise, 1.0)
-    return LawCheck("draws", off, interval, draws, 1, chi_square(counts, chances), seen)
+    p_values = chi_square(counts, chances), chance_within(counts, chances, promised)
+    return LawCheck(DRAWS, off, interval, draws, 1, p_values[0], seen, p_values[1])
+
+
+def chance_within(counts: NDArray[np.int64], chances: NDArray[Any], promised: float) -> float:
+    """Bound the chance of the most surprising count if no chance of an arm is off by more than promised.
+
+    The tails are binomial, and hold for arms that are rare as well, which those of chi-square do not.
+    """
+    draws, tail = counts.sum(), scipy.special.betainc
+    most, least = np.minimum(chances + promised, 1.0), np.maximum(chances - promised, 0.0)
+    so_many = np.where(counts > 0, tail(np.maximum(counts, 1), draws - counts + 1, most), 1.0)
+    others = draws - counts
+    so_few = np.where(others > 0, tail(np.maximum(others, 1), counts + 1, 1.0 - least), 1.0)
+    return float(min(1.0, 2 * len(counts) * min(so_many.min(), so_few.min())))
 
 
 def chi_square(counts: NDArray[np.int64], chances: NDArray[Any]) -> float:
     """Give the p value of a test that counts follow chances; arms expected too rarely go together."""
-    expected = counts.sum() * chances
-    few = expected < FEWEST_EXPECTED
-    observed = np.append(counts[~few], counts[few].sum())
-    expected = np.append(expected[~few], expected[few].sum())
-    if expected[-1] == 0.0:
-        if observed[-1] > 0:
-            return 0.0  # something impossible was drawn
-        observed, expected = observed[:-1], expected[:-1]
+    if counts[chances == 0.0].any():
+        return 0.0  # something impossible was drawn
+    order = np.argsort(chances)
+    expected, observed = counts.sum() * chances[order], counts[order]
+    # The rarest together, until they are expected often enough.
+    few = int(np.searchsorted(np.cumsum(expected), FEWEST_EXPECTED))
+    few = max(few, int(np.searchsorted(expected, FEWEST_EXPECTED)) - 1)
+    expected = np.append(expected[: few + 1].sum(), expected[few + 1 :])
+    observed = np.append(observed[: few + 1].sum(), observed[few + 1 :])
     if len(expected) < 2:
         return 1.0
     return float(scipy.special.chdtrc(len(expected) - 1, np.sum((observed - expected) ** 2 / expected)))

@@ -19,8 +19,11 @@ import gumbelrace as gr
 from gumbelrace.chain import checkpoint as module
 from gumbelrace.chain import worker
 from gumbelrace.chain.checkpoint import set_stream_state, stream_fingerprint, stream_state
+from gumbelrace.chain.trace import name_of
 from gumbelrace.errors import CheckpointBusy, CheckpointDamaged, CheckpointMismatch, InvalidGenerator
 from gumbelrace.kernels.base import Info, Kernel
+from gumbelrace.methods.default import Default, DefaultInLaw
+from gumbelrace.methods.state import Question
 
 ROOT = Path(__file__).resolve().parents[2]
 GENERATORS = ["PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937"]
@@ -249,6 +252,13 @@ def test_another_method_is_refused(tmp_path):
     gr.run(Raced(), Choice(0), steps=5, rng=seeded(), checkpoint=tmp_path)
     with pytest.raises(CheckpointMismatch, match=r"Betting, delta 0.05.*Betting, delta 0.01"):
         gr.run(Raced(gr.Betting(0.01)), Choice(0), steps=5, rng=seeded(), checkpoint=tmp_path)
+
+
+def test_default_methods_are_named_as_users_know_them():
+    """In files and in refusals; neither class can be written by a user."""
+    defaults = [DefaultInLaw(Question.ACCEPT), Default()]
+    assert [name_of(method) for method in defaults] == ["default method (Penalty)", "default method"]
+    assert name_of(gr.Betting()) == "Betting"
 
 
 def flipped(data, place):

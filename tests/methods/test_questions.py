@@ -60,6 +60,16 @@ def test_a_range_that_is_not_known_is_missed_on_the_compiled_path_too(method):
         kernel.step(np.random.default_rng(0), kernel.start([0.0]))
 
 
+def test_a_method_for_another_question_is_named():
+    likelihood = gr.likelihood(log_factor, (np.zeros(100),), 100)
+    with pytest.raises(gr.errors.InvalidArgument, match=r"use Penalty\(\), Betting"):
+        gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.1), method=gr.Absorb())
+    with pytest.raises(gr.errors.InvalidArgument, match=r"use Absorb\(\), Betting"):
+        gr.sample(np.eye(5), method=gr.Penalty(), rng=0)
+    with pytest.raises(gr.errors.InvalidArgument, match=r"use Betting"):
+        gr.best(np.eye(5), method=gr.Penalty(), rng=0)
+
+
 def test_at_temperature_zero_the_best_is_drawn_without_noise():
     offsets = np.tile(VALUES, (5, 1))
     assert np.array_equal(answers(Asked(Question.DRAW, 0.0), offsets), [2] * 5)

@@ -18,7 +18,7 @@ import numpy as np
 
 from gumbelrace.chain.checkpoint import ChainFiles, opened, stream_fingerprint
 from gumbelrace.chain.kernel_data import Search
-from gumbelrace.chain.trace import Trace, checked
+from gumbelrace.chain.trace import Trace, checked, name_of
 from gumbelrace.chain.worker import NOTHING, Chain, Draw, Layout, Plan, added, flat
 from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.errors import InvalidArgument, InvalidGenerator, ShapeMismatch
@@ -321,7 +321,7 @@ def _identity(team: list[Chain], tag: str | None) -> dict[str, Any]:
     starts = b"".join(np.asarray(value).tobytes() for chain in team for value in flat(chain.state))
     return {
         "kernel": type(kernel).__qualname__,
-        "method": method and f"{type(method).__qualname__}, delta {method.promise.delta}",
+        "method": method and f"{name_of(method)}, delta {method.promise.delta}",
         "data": owned.found,
         "chains": len(team),
         "warmup": plan.warmup,

@@ -20,7 +20,7 @@ from gumbelrace.chain.worker import Layout, form, named_leaves, reform
 from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.errors import InvalidArgument, PromiseBroken, optional
 from gumbelrace.kernels.base import Checked, Info, Kernel, State, method_of
-from gumbelrace.methods.base import weakest
+from gumbelrace.methods.base import Method, weakest
 from gumbelrace.population.base import Floats, checked_count
 from gumbelrace.verdict import SURE, Audit, Shift, checked_confidence, clopper_pearson
 
@@ -213,6 +213,7 @@ def checked(trace: Trace[State], count: int | None, rng: np.random.Generator, st
     whether the run was resumed or not, and nothing of the caller's is changed. Ctrl-C, which sets `stop`,
     ends it.
     """
+    warn_of_law(trace)
     kept = trace.chains * trace.draws
     wanted = affordable(trace) if count is None else min(checked_count(count, "check", least=0), kept)
     if wanted == 0 or trace.interrupted:
@@ -231,11 +232,24 @@ def checked(trace: Trace[State], count: int | None, rng: np.random.Generator, st
     return replace(trace, checked=verdict)
 
 
+def warn_of_law(trace: Trace[State]) -> None:
+    """Warn if what was read itself says that the law of decisions is far from what was promised."""
+    promise = getattr(getattr(trace.kernel, "method", None), "promise", None)
+    if promise is not None and trace.draws and trace.law_error > FAR_OFF * promise.delta > 0.0:
+        warnings.warn(
+            f"by what was read, the law of decisions is off by about {trace.law_error:.1g}, where "
+            f"{promise.delta:g} was promised: a few rows carry the sums; give weights or an expansion, or "
+            "use Exact()",
+            PromiseBroken,
+            stacklevel=4,  # whoever called `run`
+        )
+
+
 def affordable(trace: Trace[State]) -> int:
     """Give the number of steps that are checked by default."""
     method = getattr(trace.kernel, "method", None)
     kept, read = trace.chains * trace.draws, float(np.sum(trace.info.evaluations))
-    if kept == 0 or method is None or method.promise.delta == 0.0:
+    if kept == 0 or method is None or method.promise.delta == 0.0 or not trace.kernel.can_be_audited:
         return 0
     a_step = float(np.sum(trace.info.rewards)) / (kept * trace.thin)
     if not method.finds_winners:
@@ -300,8 +314,13 @@ def _attributes(kernel: Kernel[Any]) -> dict[str, str]:
         "inference_library": "gumbelrace",
         "inference_library_version": version("gumbelrace"),
         "kernel": type(kernel).__qualname__,
-        "method": type(getattr(kernel, "method", None)).__qualname__,
+        "method": name_of(getattr(kernel, "method", None)),
     }
+
+
+def name_of(method: Any) -> str:
+    """Give what users know a method by; a kernel of theirs may have something else there, or nothing."""
+    return method.name if isinstance(method, Method) else type(method).__qualname__
 
 
 class Watched(NamedTuple):

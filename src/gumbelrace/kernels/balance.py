@@ -11,7 +11,7 @@ from y to x with b + off), so that what is off moves a function f of the state b
 step.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -20,9 +20,10 @@ import numpy as np
 from gumbelrace.auditing import AuditedLaw
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.base import Asked, Method, Promise
-from gumbelrace.methods.state import CURRENT, PROPOSED, Question, Results, new_results
+from gumbelrace.methods.state import CURRENT, PROPOSED, Results, new_results
 from gumbelrace.population.base import Floats, Population
 from gumbelrace.population.table import as_population
+from gumbelrace.verdict import MOVES
 
 
 class Reversible:
@@ -71,19 +72,26 @@ def audited_law(
 ) -> tuple[Any, Any, AuditedLaw]:
     """Make a step whose decisions are compared; give where it ends if they are yes and no, and them."""
     noise, rows = seeds
-    accepts = Question.ACCEPT in method.answers and Question.DRAW not in method.answers
-    if not accepts:
-        audited = AuditedLaw(method, np.random.default_rng(rows))
-        end, _ = kernel.with_method(audited).step(np.random.default_rng(noise), state)
+    watched, way_back = _watched(kernel, method)
+    audited = AuditedLaw(method, np.random.default_rng(rows), way_back)
+    end, _ = watched.with_method(audited).step(np.random.default_rng(noise), state)
+    if audited.compared.of != MOVES:
         return end, end, audited
-    if "likelihood" not in {item.name for item in fields(kernel)}:
+    forced = [kernel.with_method(Forced(arm)) for arm in (PROPOSED, CURRENT)]
+    ends = [other.step(np.random.default_rng(noise), state)[0] for other in forced]
+    return ends[0], ends[1], audited
+
+
+def _watched(kernel: Any, method: Method) -> tuple[Any, Callable[[], Population]]:
+    """Give the kernel, its likelihood watched if it has one, and what gives the way back of a move."""
+    if "likelihood" in {item.name for item in fields(kernel)}:
+        likelihood = Reversible(kernel.likelihood, method)
+        return replace(kernel, likelihood=likelihood), likelihood.way_back
+
+    def refuse() -> Population:
         raise InvalidArgument(
             f"{type(kernel).__name__} has no field `likelihood`, which gives the way back of a move; give "
             "the kernel one, or compare the chain with one by Exact()"
         )
-    watched = Reversible(kernel.likelihood, method)
-    audited = AuditedLaw(method, np.random.default_rng(rows), watched.way_back)
-    replace(kernel, likelihood=watched, method=audited).step(np.random.default_rng(noise), state)
-    forced = [kernel.with_method(Forced(arm)) for arm in (PROPOSED, CURRENT)]
-    ends = [other.step(np.random.default_rng(noise), state)[0] for other in forced]
-    return ends[0], ends[1], audited
+
+    return kernel, refuse

@@ -181,7 +181,8 @@ class Kernel(ABC, Generic[State]):
         noise, rows = (int(seed) for seed in check_generator(rng).integers(2**63, size=2))
         if not method.finds_winners:
             taken, left, asked = audited_law(self, method, (noise, rows), state)
-            return Checked(0, 0, taken, left, 0, asked.promise, asked.weight, asked.compared)
+            counted = asked.errors, asked.decisions
+            return Checked(*counted, taken, left, 0, asked.promise, asked.weight, asked.compared)
         audited = Audited(method, np.random.default_rng(rows))
         raced, _ = self.with_method(audited).step(np.random.default_rng(noise), state)
         exact = raced
@@ -190,6 +191,11 @@ class Kernel(ABC, Generic[State]):
             exact, _ = never_wrong.step(np.random.default_rng(noise), state)
         found = audited.errors, audited.decisions
         return Checked(*found, raced, exact, audited.impossible, audited.promise)
+
+    @property
+    def can_be_audited(self) -> bool:
+        """Whether there is an audit of the decisions that its method makes; if not, `audit` says so."""
+        return True
 
     def watched(self, states: State) -> tuple[Any, ...]:
         """Give what an audit watches of states (or of one): a named tuple, here of all their fields."""

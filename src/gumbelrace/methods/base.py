@@ -25,6 +25,8 @@ SECONDS_A_CALL = 0.1
 
 # What a question needs, for messages.
 NEEDED = {Question.WINNER: "the best arm", Question.DRAW: "a draw", Question.ACCEPT: "a decision on a move"}
+# Who finds winners answers every question; others were made for one.
+ANSWERED_BY = {Question.WINNER: "", Question.DRAW: "Absorb(), ", Question.ACCEPT: "Penalty(), "}
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,8 @@ class Method(ABC):
 
     #: Whether the method cannot work without a reward range.
     needs_range = False
+    #: What to do where there is none.
+    without_range: ClassVar[str] = "give reward_range=(low, high), or use Race(), which does not need it"
     #: What it can be asked.
     answers: ClassVar[frozenset[Question]] = frozenset(Question)
     #: Whether compiled code can ask it, by a `plan`.
@@ -150,6 +154,11 @@ class Method(ABC):
     shares_rows = True
     #: Whether it draws rows with replacement by their weights, and needs no head.
     picks_rows: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        """What users know it by."""
+        return type(self).__qualname__
 
     @property
     @abstractmethod
@@ -170,15 +179,14 @@ class Method(ABC):
             given = " or ".join(NEEDED[answered] for answered in sorted(self.answers))
             raise InvalidArgument(
                 f"{type(self).__name__} gives only {given}, and this needs {NEEDED[question]}; "
-                "use Betting(), Race() or Exact()"
+                f"use {ANSWERED_BY[question]}Betting(), Race() or Exact()"
             )
 
     def check_range(self, population: Population) -> None:
         """Refuse a population of which too little is known."""
         if self.needs_range and not population.knows_range:
             raise UnknownRange(
-                f"{type(self).__name__} needs to know how large rewards can be; "
-                "give reward_range=(low, high), or use Race(), which does not need it"
+                f"{type(self).__name__} needs to know how large rewards can be; {self.without_range}"
             )
 
     @property

@@ -8,11 +8,13 @@ most. Both: an error, since a method has a δ of its own. Neither: it depends on
 - A draw along a chain: `Absorb`. A decision on a move: `Penalty`. They need no winner, so that near ties
   cost nothing, and the errors of races, which inflate a chain's variance, are not made.
 - But where arms have rows of their own, or any row may be -inf, means of a few rows tell little: a race.
+- `GraphGibbs` knows more: `Thinning` where the potential has bounds, which is exact, and else a race
+  (`kernels.graph.workspace.default_method`).
 
 Means of a few rows tell nothing of rare rows either that carry the sum. Races by the normal law are as
 blind to them. What helps is knowledge: weights of the rows, which expansions have from their pilot and
 populations take as ``weights=``; or a reward range, which bounds what can hide. Where there is neither, the
-promise says what it assumes, and chains are checked when they end.
+promise says what it assumes, and chains are checked when they end, if 2% of what was read pays for it.
 """
 
 from contextlib import AbstractContextManager
@@ -80,6 +82,11 @@ class Default(Method):
         return f"default method (delta={self.delta:g}{law})"
 
     @property
+    def name(self) -> str:
+        """What users know it by: they cannot write the class."""
+        return "default method"
+
+    @property
     def promise(self) -> Promise:
         """The weaker of the two promises, whatever the population: `promised` says which is made."""
         return replace(Race().promise, delta=max(self.delta, self.by_normal_law))
@@ -138,7 +145,12 @@ class DefaultInLaw(Method):
 
     def __repr__(self) -> str:
         """Say in words what was chosen: users cannot write the class."""
-        return f"default method ({type(self._method).__name__})"
+        return self.name
+
+    @property
+    def name(self) -> str:
+        """What users know it by."""
+        return f"default method ({self._method.name})"
 
     @property
     def answers(self) -> frozenset[Question]:  # type: ignore[override]

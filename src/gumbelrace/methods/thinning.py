@@ -252,6 +252,10 @@ class Thinning(Method):
     """
 
     needs_range = True
+    without_range: ClassVar[str] = (
+        "give reward_range=(low, high), or with an expansion remainder= of parameter_taylor, or use "
+        "Penalty() for moves or Absorb() for draws, which do not need it"
+    )
     answers: ClassVar[frozenset[Question]] = frozenset({Question.ACCEPT, Question.DRAW})
     picks_rows: ClassVar[bool] = True
 
@@ -264,10 +268,18 @@ class Thinning(Method):
         """Give the same: rows are picked anew for every ring, in whatever order they lie."""
         return self.promise
 
+    def check_range(self, population: Population) -> None:
+        """Refuse arms that share no rows, of which no range would be enough, and arms without a range."""
+        if not isinstance(population, SharedPopulation):
+            raise InvalidArgument(
+                "Thinning reads rows that all arms share, and independent arms have none; use Absorb(), "
+                "Betting(), Race() or Exact()"
+            )
+        super().check_range(population)
+
     def rule(self, population: Population) -> Rings:
         """Give the rule by which rows ring."""
-        if not isinstance(population, SharedPopulation):
-            raise InvalidArgument("Thinning reads rows that all arms share; independent arms have none")
+        assert isinstance(population, SharedPopulation)
         return Rings(population.rows.mean_bound, population.rows.bounds is not None)
 
     answer_each = Method._answer_each

@@ -140,6 +140,11 @@ class ClusterGibbs(Kernel[Labels]):
         labels, tally = self._sweep(rng, state)
         return Labels(labels, state.sweep + 1), info_of(tally)
 
+    @property
+    def can_be_audited(self) -> bool:
+        """Whether decisions are right or wrong one by one."""
+        return self.method.finds_winners
+
     def audit(self, rng: np.random.Generator, state: Labels) -> Checked[Labels]:
         """Make a sweep, choosing exactly as well, and one that only chooses exactly.
 

@@ -8,14 +8,16 @@ neighbours. Which of them are read, see `heads`.
 
 import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
+import scipy  # its parts load when first used
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.auditing import check_winners
+from gumbelrace.auditing import Comparison
 from gumbelrace.core.pool import Pool
 from gumbelrace.core.random import Bits, Rng, as_generator, bits_of, check_generator
 from gumbelrace.core.rows import LARGEST
@@ -25,8 +27,8 @@ from gumbelrace.kernels.checks import check_room, check_state, check_sweeps
 from gumbelrace.kernels.gibbs import Labels
 from gumbelrace.kernels.graph.heads import Reading, for_absorption, for_rings, room_of
 from gumbelrace.kernels.graph.layout import Layout, laid_out
-from gumbelrace.kernels.graph.state import ABSORBED, RACED, RINGS, Graph, Task
-from gumbelrace.kernels.graph.sweep import sweep
+from gumbelrace.kernels.graph.state import ABSORBED, RACED, RINGS, Graph, Setting, Task
+from gumbelrace.kernels.graph.sweep import add_up, draw_again, sweep
 from gumbelrace.kernels.graph.workspace import (
     Lent,
     checked_function,
@@ -42,13 +44,16 @@ from gumbelrace.methods.base import Asked, Method, timed_slices
 from gumbelrace.methods.default import Default, chosen_method
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.loop import new_workspace, prepared
-from gumbelrace.methods.state import Question
+from gumbelrace.methods.state import Question, new_results
 from gumbelrace.methods.thinning import Thinning
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import CODE, FINE, Floats, checked_count
+from gumbelrace.verdict import DRAWS_OF_A_CHAIN
 
 # Evaluations in the first call of a sweep; how long the others may take is known from it.
 FIRST_PART = 2**19
+# Variables at which an audit compares laws, and draws at each.
+AUDITED, ANSWERS = 8, 128
 
 
 class Potential(Protocol):
@@ -162,43 +167,82 @@ class GraphGibbs(Kernel[Labels]):
 
     def step(self, rng: np.random.Generator, state: Labels) -> tuple[Labels, Info]:
         """Make one sweep: n variables are given new labels."""
-        labels, tally = self._sweep(rng, state)
-        return Labels(labels, state.sweep + 1), info_of(tally)
+        labels, tally, law_error = self._sweep(rng, state)
+        return Labels(labels, state.sweep + 1), info_of(tally)._replace(law_error=law_error)
 
     def audit(self, rng: np.random.Generator, state: Labels) -> Checked[Labels]:
-        """Make a sweep, deciding exactly as well; after an error, make it again without."""
-        check_winners(self.method)
+        """Make a sweep, deciding exactly as well; after an error, make it again without.
+
+        Draws that find no winner are compared instead, at a few variables: given a label from its exact
+        conditional law, a variable must have that law after its visit, too.
+        """
+        if not self.method.finds_winners and self.annealing(state.sweep) > 0.0:
+            law = self._compared(check_generator(rng), state)
+            return Checked(0, 0, state, state, 0, self.method.promise, np.nan, law)
         noise, rows = (int(seed) for seed in check_generator(rng).integers(2**63, size=2))
         of_rows = np.random.default_rng(rows)
-        labels, tally = self._sweep(np.random.default_rng(noise), state, of_rows)
+        labels, tally, _ = self._sweep(np.random.default_rng(noise), state, of_rows)
         raced = exact = Labels(labels, state.sweep + 1)
         if tally[WRONG] > 0:
             exact, _ = self.with_method(Exact()).step(np.random.default_rng(noise), state)
         return Checked(int(tally[WRONG]), int(tally[VISITED]), raced, exact)
 
+    def _compared(self, rng: np.random.Generator, state: Labels) -> Comparison:
+        """Compare the law of labels at a few variables, drawn again and again, with the exact one."""
+        check_state(state, Labels)
+        compared, n = Comparison(DRAWS_OF_A_CHAIN), self._layout.variables
+        for i in rng.choice(n, min(n, AUDITED), replace=False):
+            with self._set_up(rng, state) as setting:
+                add_up(setting.plan, setting.graph, setting.workspace, i)
+                chances = scipy.special.softmax(setting.workspace.values / setting.task.temperature)
+            found = new_results(ANSWERS)
+            found.arms[:] = rng.choice(self.labels, ANSWERS, p=chances)
+            with self._set_up(rng, state) as setting:
+                draw_again(*setting, (np.array([i]), found.arms))
+                found.law_error[:] = setting.workspace.law_error[0]
+            compared.add_draws(found, chances)
+        return compared
+
     def _sweep(
         self, rng: np.random.Generator, state: Labels, of_rows: np.random.Generator | None = None
-    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Make a sweep; if rows have a generator of their own, decide everything exactly as well."""
+    ) -> tuple[NDArray[Any], NDArray[np.int64], float]:
+        """Make a sweep; give labels, tally, and how far the law of a draw was off at most.
+
+        If rows have a generator of their own, decide everything exactly as well.
+        """
         check_state(state, Labels)
+        order = self.scan.order(check_generator(rng), self._layout.variables)
+        with self._set_up(rng, state, of_rows) as setting:
+            workspace = setting.workspace
+            for part in timed_slices(len(order), self._first_part()):
+                sweep(*setting, order[part])
+                if setting.plan.source.fault[CODE] != FINE:
+                    break
+            labels, law_error = workspace.labels.copy(), float(workspace.law_error[0])
+            tally = workspace.tally.copy()
+        return labels.astype(np.asarray(state.labels).dtype), tally, law_error
+
+    @contextmanager
+    def _set_up(
+        self, rng: np.random.Generator, state: Labels, of_rows: np.random.Generator | None = None
+    ) -> Iterator[Setting]:
+        """Lend what compiled code needs to visit variables, and raise what went wrong there."""
         before = self._checked_labels(state.labels)
-        order = self.scan.order(check_generator(rng), len(before))
         noise, of_row = bits_of(rng), bits_of(rng if of_rows is None else of_rows)
         rule, (reading, task) = self._rules[0], self._task(state.sweep, noise, of_rows is not None)
         graph = Graph(self._layout, reading, self._unary)
         with self._workspaces.lend() as thread, rng.bit_generator.lock:
             workspace, source, stream, _ = thread
             workspace.labels[:], workspace.tally[:], source.fault[:] = before, 0, 0
+            workspace.law_error[0] = 0.0
             longest = np.array([len(stream.seen)])
             plan, _kept_alive = prepared(new_workspace(rule, source, stream, (noise, of_row), longest))
             Asked(Question.DRAW if task.tail == ABSORBED else Question.WINNER, task.temperature).put(
                 plan.state
             )
-            for part in timed_slices(len(order), self._first_part()):
-                sweep(plan, stream, graph, workspace, task, order[part])
-                if source.fault[CODE] != FINE:
-                    raise_fault(workspace, source, self._layout)
-            return workspace.labels.astype(before.dtype), workspace.tally.copy()
+            yield Setting(plan, stream, graph, workspace, task)
+            if source.fault[CODE] != FINE:
+                raise_fault(workspace, source, self._layout)
 
     def _task(self, sweep: int, noise: Bits, audited: bool) -> tuple[Reading, Task]:
         """Say how the neighbours are read in a sweep, and what is done with them."""

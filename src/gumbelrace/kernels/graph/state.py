@@ -1,4 +1,4 @@
-"""What a sweep over a graph works on, and how it is made."""
+"""What a sweep over a graph works on, and what it is asked to do."""
 
 from typing import NamedTuple
 
@@ -7,8 +7,10 @@ from numpy.typing import NDArray
 
 from gumbelrace.core.jit import part
 from gumbelrace.core.random import Bits
+from gumbelrace.core.rows import Stream
 from gumbelrace.kernels.graph.heads import Reading
 from gumbelrace.kernels.graph.layout import Layout
+from gumbelrace.methods.loop import Plan
 from gumbelrace.population.base import Floats, Source
 
 # What becomes of the tail of a variable: a race, a draw that absorbs it, or a draw given which rows ring.
@@ -28,6 +30,7 @@ class Workspace(NamedTuple):
     arms: NDArray[np.int64]  # the labels still possible come first
     block: Floats
     spare: Floats
+    law_error: Floats  # the largest of the sweep
 
 
 class Graph(NamedTuple):
@@ -46,6 +49,16 @@ class Task(NamedTuple):
     tail: int  # what becomes of it
     certify: bool  # drop labels that the reach proves beaten
     audited: bool  # make every decision exactly as well
+
+
+class Setting(NamedTuple):
+    """What a call of compiled code takes to visit variables."""
+
+    plan: Plan
+    stream: Stream
+    graph: Graph
+    workspace: Workspace
+    task: Task
 
 
 @part

@@ -15,7 +15,7 @@ from gumbelrace.kernels.base import ALL, CHANGED, LOOKED, READ, ROWS, SITE, VISI
 from gumbelrace.kernels.graph.heads import Reading
 from gumbelrace.kernels.graph.layout import Layout, look_at
 from gumbelrace.kernels.graph.rings import add_rings
-from gumbelrace.kernels.graph.state import RACED, RINGS, Graph, Task, Workspace, set_range
+from gumbelrace.kernels.graph.state import ABSORBED, RACED, RINGS, Graph, Task, Workspace, set_range
 from gumbelrace.methods.loop import Plan, answer
 from gumbelrace.methods.reading import FEW_ADDITIONS, ROUNDING, total, total_size, typical
 from gumbelrace.methods.state import DRAWN, EVALUATIONS, EXHAUSTED, LEADER, LOOKS, add_noise
@@ -48,6 +48,8 @@ def sweep(
                 workspace.arms[0] = answer(plan)
                 leave(workspace, plan)
                 left = 1
+        if left > 1 and task.tail == ABSORBED:
+            skip(graph, workspace, temperature, i)
         if task.tail != RACED and left > 1:
             add_noise(DRAWN, temperature, workspace.values, task.noise)
         if left == 0 and source.fault[CODE] == FINE:
@@ -58,6 +60,33 @@ def sweep(
         if task.audited:
             workspace.tally[WRONG] += not is_best(layout, workspace, source, i, label)
         settle(layout, workspace, source, i, label)
+
+
+@kernel
+def draw_again(
+    plan: Plan,
+    stream: Stream,
+    graph: Graph,
+    workspace: Workspace,
+    task: Task,
+    visits: tuple[NDArray[np.int64], NDArray[np.int64]],
+) -> None:
+    """Visit a variable again and again, each time with the label given; put the new one in its place."""
+    order, labels = visits
+    for k in range(len(labels)):
+        workspace.labels[order[0]] = labels[k]
+        sweep(plan, stream, graph, workspace, task, order)
+        labels[k] = workspace.labels[order[0]]
+
+
+@kernel
+def add_up(plan: Plan, graph: Graph, workspace: Workspace, i: int) -> None:
+    """Put the exact log weights of the labels of a variable into the values, but for a part they share."""
+    starts = graph.layout.starts
+    put_offset(workspace, graph.unary, i)
+    line_up(workspace)
+    set_range(graph.layout, plan.source, 0, i)
+    read_rows(workspace, plan.source, starts[i], starts[i + 1], len(workspace.arms), False)
 
 
 @part
@@ -91,11 +120,21 @@ def enter(graph: Graph, workspace: Workspace, plan: Plan, i: int, left: int) -> 
 
 @part
 def leave(workspace: Workspace, plan: Plan) -> None:
-    """Note what a race took."""
+    """Note what the draw of a label from its tail took, and how far its law is off."""
     tally = plan.state.tally
     workspace.tally[READ] += tally[EVALUATIONS]
     workspace.tally[LOOKED] += tally[LOOKS]
     workspace.tally[ROWS] += plan.sizes[0] if tally[EXHAUSTED] else plan.state.rows[tally[LEADER]]
+    workspace.law_error[0] = max(workspace.law_error[0], plan.state.law_error[0])
+
+
+@part
+def skip(graph: Graph, workspace: Workspace, temperature: float, i: int) -> None:
+    """Note what the law can be off by if what lies beyond the head of a variable is not read."""
+    layout, reading = graph.layout, graph.reading
+    if reading.heads[i] < layout.starts[i + 1] - layout.starts[i]:
+        off = np.tanh(layout.reach[i, reading.levels[i]] / (4.0 * temperature))
+        workspace.law_error[0] = max(workspace.law_error[0], off)
 
 
 @part

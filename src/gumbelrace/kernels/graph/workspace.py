@@ -93,7 +93,7 @@ def lent(layout: Layout, function: Any, arms: int) -> Lent:
     (offset, values, spare), names = np.empty((3, arms)), np.empty(arms, np.int64)
     of_variable = offset, values, names, new_block(arms, CHUNK), spare
     rows, picked = np.arange(CHUNK), np.zeros(CHUNK, np.int64)
-    workspace = Workspace(labels, first, rows, picked, new_tally(), *of_variable)
+    workspace = Workspace(labels, first, rows, picked, new_tally(), *of_variable, np.zeros(1))
     return Lent(workspace, source, _stream(longest), (reader, packed))
 
 
