@@ -1,5 +1,7 @@
 """Checks at the end of a run: what they find, what they cost, and that they change nothing."""
 
+import warnings
+
 import numba
 import numpy as np
 import pytest
@@ -98,3 +100,20 @@ def test_errors_are_compared_with_what_was_promised_of_these_decisions(reward_ra
     )
     assert trace.checked.promise.delta == delta
     assert trace.audit(0.1, rng=seeded(5)).promise.delta == delta
+
+
+def test_a_law_that_is_far_off_by_what_was_read_is_warned_of():
+    """One row in fifty carries the sums, and has no weight; the same rows alike give no warning."""
+    y = np.where(np.arange(3000) % 50 == 0, 40.0, 0.0)
+    with pytest.warns(PromiseBroken, match="a few rows carry the sums"):
+        trace = skewed_chain(y)
+    assert trace.law_error > 0.03
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PromiseBroken)
+        skewed_chain(seeded(6).normal(size=3000))
+
+
+def skewed_chain(y):
+    kernel = gr.Metropolis(gr.likelihood(squared, (y,), len(y)), gr.kernels.RandomWalk(0.03))
+    start = gr.kernels.Position(np.array([y.mean()]))
+    return gr.run(kernel, start, steps=200, rng=seeded(4), progress=False, check=0)

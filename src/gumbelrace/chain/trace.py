@@ -28,6 +28,8 @@ from gumbelrace.verdict import SURE, Audit, Shift, checked_confidence, clopper_p
 MOST_ENTRIES, MOST_DRAWS = 32, 2**16
 # By default the checks of a run read this share of what it has read; a single one may read more.
 SHARE, SHARE_OF_ONE, MOST = 0.02, 0.1, 100
+# A law that is off by so many times what was promised is warned of; what rows say of it is rough.
+FAR_OFF = 30.0
 DIMENSIONS = ("chain", "draw")  # of all arrays in ArviZ
 
 
