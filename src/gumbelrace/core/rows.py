@@ -387,20 +387,20 @@ class Rows:
     Parameters
     ----------
     size : int
-        Number of rows.
+        Number of rows, N.
     block : int, optional
         Rows in a block. More than one is for rows that lie in random order: only then is a sample of
         blocks one of rows.
     head : array_like of int, optional
         Rows that are read in full, in increasing order. Default: none.
-    weights : array_like of shape (size,), optional
+    weights : array_like of shape (N,), optional
         How much each row is expected to matter: large ones are drawn more often. Default: all the same.
-    bounds : array_like of shape (size,), optional
+    bounds : array_like of shape (N,), optional
         Sizes that the rewards of each row cannot exceed, on any scale. Default: all the same.
 
     Attributes
     ----------
-    weights, bounds : ndarray of shape (size,), or None
+    weights, bounds : ndarray of shape (N,), or None
         Those of the tail, zero in the head; bounds relative to the largest.
 
     Examples
