@@ -112,7 +112,7 @@ def test_a_race_decides_where_means_of_a_few_rows_tell_little():
     independent = gr.independent(lambda index, arm: np.ones(len(index)), [10, 20], reward_range=(0, 1))
     assert default.promised(independent) == gr.Betting(1e-3).promise
     impossible = gr.table(np.where(rng.random((50, 2)) < 0.1, -np.inf, 0.0))
-    assert default.promised(impossible).delta == Default()._of(impossible).promise.delta
+    assert default.promised(impossible).delta == Default().of(impossible).promise.delta
 
 
 def test_the_default_of_kernels_errs_less_than_that_of_a_single_decision():

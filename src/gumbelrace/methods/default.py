@@ -17,6 +17,7 @@ populations take as ``weights=``; or a reward range, which bounds what can hide.
 promise says what it assumes, and chains are checked when they end, if 2% of what was read pays for it.
 """
 
+from abc import abstractmethod
 from contextlib import AbstractContextManager
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from typing import Any
@@ -46,8 +47,34 @@ def default_method(population: Population, delta: float = SINGLE_DELTA) -> Metho
     return Default(delta, delta).where(population.knows_range)
 
 
+class OfPopulation(Method):
+    """A method that leaves every population to another one, which depends on it."""
+
+    @abstractmethod
+    def of(self, population: Population, temperature: float = 1.0) -> Method:
+        """Give the method of a population."""
+
+    def promised(self, population: Population) -> Promise:
+        """Give what the population's method promises."""
+        return self.of(population).promised(population)
+
+    def rule(self, population: Population) -> Any:
+        """Give the rule of the population's method."""
+        return self.of(population).rule(population)
+
+    def plan(
+        self,
+        asked: Asked,
+        population: Population,
+        rng: np.random.Generator,
+        rows: np.random.Generator | None = None,
+    ) -> AbstractContextManager[Plan]:
+        """Lend the plan of the population's method."""
+        return self.of(population, asked.temperature).plan(asked, population, rng, rows)
+
+
 @dataclass(frozen=True, repr=False)
-class Default(Method):
+class Default(OfPopulation):
     """The default method of each population: for kernels, which meet a new one at every decision.
 
     Errors add up along a chain: a δ that is fine for a single draw is not small here.
@@ -91,41 +118,24 @@ class Default(Method):
         """The weaker of the two promises, whatever the population: `promised` says which is made."""
         return replace(Race().promise, delta=max(self.delta, self.by_normal_law))
 
-    def promised(self, population: Population) -> Promise:
-        """Give what the population's default method promises."""
-        return self._of(population).promised(population)
-
-    def rule(self, population: Population) -> Any:
-        """Give the rule of the population's default method."""
-        return self._of(population).rule(population)
-
-    def plan(
-        self,
-        asked: Asked,
-        population: Population,
-        rng: np.random.Generator,
-        rows: np.random.Generator | None = None,
-    ) -> AbstractContextManager[Plan]:
-        """Lend the plan of the population's default method."""
-        return self._of(population).plan(asked, population, rng, rows)
-
     def best_each(
         self, population: Population | ArrayLike, offsets: ArrayLike, rng: np.random.Generator
     ) -> Results:
         """Find the best arm once for each row of `offsets`, with the population's default method."""
         rewards = as_population(population)
-        return self._of(rewards).best_each(rewards, offsets, rng)
+        return self.of(rewards).best_each(rewards, offsets, rng)
 
     def where(self, knows_range: bool) -> Method:
         """Give `Betting`, which is proved, where a reward range is known; else ``Race()``."""
         return Betting(self.delta) if knows_range else Race(delta=self.by_normal_law)
 
-    def _of(self, population: Population) -> Method:
+    def of(self, population: Population, temperature: float = 1.0) -> Method:
+        """Give the race of a population."""
         return self.where(population.knows_range)
 
 
 @dataclass(frozen=True, repr=False)
-class DefaultInLaw(Method):
+class DefaultInLaw(OfPopulation):
     """The default method of draws and of moves along a chain: right in law, without finding winners.
 
     Parameters
@@ -162,38 +172,21 @@ class DefaultInLaw(Method):
         """What is promised of populations with which nothing is wrong."""
         return self._method.promise
 
-    def promised(self, population: Population) -> Promise:
-        """Give what the population's default method promises."""
-        return self._of(population).promised(population)
-
-    def rule(self, population: Population) -> Any:
-        """Give the rule of the population's default method."""
-        return self._of(population).rule(population)
-
-    def plan(
-        self,
-        asked: Asked,
-        population: Population,
-        rng: np.random.Generator,
-        rows: np.random.Generator | None = None,
-    ) -> AbstractContextManager[Plan]:
-        """Lend the plan of the population's default method."""
-        return self._of(population, asked.temperature).plan(asked, population, rng, rows)
-
     def answer_each(
         self, asked: Asked, population: Population, offsets: Floats, rng: np.random.Generator
     ) -> Results:
         """Answer a question once for each row of `offsets`, with the population's default method."""
-        return self._of(population, asked.temperature).answer_each(asked, population, offsets, rng)
+        return self.of(population, asked.temperature).answer_each(asked, population, offsets, rng)
 
     @property
     def _method(self) -> Method:
         return Absorb() if self.question == Question.DRAW else Penalty()
 
-    def _of(self, population: Population, temperature: float = 1.0) -> Method:
+    def of(self, population: Population, temperature: float = 1.0) -> Method:
+        """Give the method of a population, a race where means of a few rows tell little."""
         means_tell = isinstance(population, SharedPopulation) and not population.may_be_impossible
         # At temperature 0 a draw is the best arm.
-        return self._method if means_tell and temperature > 0.0 else Default()._of(population)
+        return self._method if means_tell and temperature > 0.0 else Default().of(population)
 
 
 def chain_method(delta: float | None, method: Method | None, question: Question) -> Method:
