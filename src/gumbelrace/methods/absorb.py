@@ -42,7 +42,6 @@ from gumbelrace.methods.absorb_moments import (
     summed_derivatives,
 )
 from gumbelrace.methods.absorb_pilot import (
-    by_weights,
     deviations,
     most_unseen,
     read_pilot,
@@ -53,7 +52,7 @@ from gumbelrace.methods.corrections import GUMBEL, PAIR, Correction, draw_correc
 from gumbelrace.methods.race import DECLARED
 from gumbelrace.methods.reading import HELD, THE_REST, fresh_rows
 from gumbelrace.methods.rules import enter, implements
-from gumbelrace.methods.shared import SharedWorkspace, read_more
+from gumbelrace.methods.shared import SharedWorkspace, by_weights, read_more
 from gumbelrace.methods.state import (
     ALIVE,
     AT_ONCE,

@@ -14,7 +14,7 @@ from gumbelrace.methods.absorb_moments import (
 )
 from gumbelrace.methods.race_independent import ROUNDING
 from gumbelrace.methods.reading import HELD, Sample, fresh_rows, open_look, reduced, total
-from gumbelrace.methods.shared import SharedWorkspace, read_more
+from gumbelrace.methods.shared import SharedWorkspace, by_weights, read_more
 from gumbelrace.methods.state import (
     ALIVE,
     EVALUATIONS,
@@ -28,12 +28,6 @@ from gumbelrace.methods.state import (
 )
 from gumbelrace.population.arrays import LARGEST_REWARD
 from gumbelrace.population.base import read
-
-
-@part
-def by_weights(workspace: SharedWorkspace) -> bool:
-    """Whether rows are drawn with replacement, by their weights."""
-    return len(workspace.order.weights.keep) > 0 and len(workspace.source.direct) == 0
 
 
 @part

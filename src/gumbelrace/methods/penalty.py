@@ -36,7 +36,7 @@ from gumbelrace.methods.base import Method, Promise
 from gumbelrace.methods.race import DECLARED
 from gumbelrace.methods.reading import HELD, THE_REST, open_look, reduced
 from gumbelrace.methods.rules import implements
-from gumbelrace.methods.shared import SharedWorkspace, read_more
+from gumbelrace.methods.shared import SharedWorkspace, by_weights, read_more
 from gumbelrace.methods.state import (
     ALIVE,
     AT_ONCE,
@@ -183,12 +183,12 @@ def read_all(workspace: SharedWorkspace) -> bool:
 @part
 def read_rows(workspace: SharedWorkspace, pilot: int, estimate: int) -> bool:
     """Read more rows for the pilot, and then for the estimate; False after a fault."""
-    state, by_weights = workspace.state, len(workspace.order.weights.keep) > 0
+    state, weighted = workspace.state, by_weights(workspace)
     state.tally[LOOKS] += pilot + estimate > 0
     while pilot + estimate > 0 and state.tally[ALIVE] == 2:
-        count = min(pilot + estimate, HELD, workspace.source.chunk if by_weights else HELD)
+        count = min(pilot + estimate, HELD, workspace.source.chunk if weighted else HELD)
         of_pilot = min(pilot, count)
-        if by_weights:
+        if weighted:
             if not read_by_weights(workspace, of_pilot, count):
                 return False
         elif not read_in_order(workspace, of_pilot, count):
@@ -269,7 +269,7 @@ def spread_of(powers: Floats) -> Spread:
 @part
 def rows_left(workspace: SharedWorkspace) -> float:
     """Count the rows whose sum is estimated: without replacement, all but the pilot's."""
-    in_order = len(workspace.order.weights.keep) == 0
+    in_order = not by_weights(workspace)
     return workspace.sizes[0] - (workspace.work[PILOT, COUNT] if in_order else 0.0)
 
 
@@ -283,7 +283,7 @@ def rows_needed(rule: Reading, workspace: SharedWorkspace) -> int:
     for_variance = left * left * spread.variance / rule.most
     for_law = left * np.sqrt(left * spread.third / (3.0 * rule.error))
     wanted = MARGIN * max(for_variance, for_law)
-    if len(workspace.order.weights.keep) == 0:
+    if not by_weights(workspace):
         wanted /= 1.0 + wanted / left
     return int(min(wanted, 1.0 * workspace.sizes[0]))
 
@@ -293,7 +293,7 @@ def errors_of_estimate(workspace: SharedWorkspace) -> tuple[float, float]:
     """Give the variance of the estimated log ratio, and what its skewness does to detailed balance."""
     powers, left = workspace.work[ESTIMATE], rows_left(workspace)
     spread, factor = spread_of(powers), left / powers[COUNT]
-    in_order = len(workspace.order.weights.keep) == 0
+    in_order = not by_weights(workspace)
     share = powers[COUNT] / left if in_order else 0.0
     cumulant = spread.third * factor * factor * left * (1.0 - share)
     return spread.variance * factor * left * (1.0 - share), cumulant * (2.0 - share) / 6.0
@@ -338,7 +338,7 @@ def estimated(workspace: SharedWorkspace, powers: Floats) -> float:
     """Estimate the difference of the arms' values from the rows of which the powers were added up."""
     state, pilot = workspace.state, workspace.work[PILOT]
     gap = (powers[CENTRE] + powers[FIRST] / powers[COUNT]) * rows_left(workspace)
-    if len(workspace.order.weights.keep) == 0:
+    if not by_weights(workspace):
         gap += pilot[CENTRE] * pilot[COUNT] + pilot[FIRST]
     return gap + (state.offset[PROPOSED] - state.offset[CURRENT])
 

@@ -90,6 +90,12 @@ def read_more(workspace: SharedWorkspace, wanted: int) -> bool:
     return call(workspace.reading, (workspace.address[0],)) == 1
 
 
+@part
+def by_weights(workspace: SharedWorkspace) -> bool:
+    """Whether rows are drawn with replacement, by their weights."""
+    return len(workspace.order.weights.keep) > 0 and len(workspace.source.direct) == 0
+
+
 @implements(enter, SharedWorkspace)
 def _enter(workspace: SharedWorkspace) -> None:
     admit(workspace.state, workspace.source)
