@@ -28,6 +28,7 @@ LAYERS = {
     "auditing": 4,
     "kernels": 5,
     "chain": 6,
+    "laplace": 6.2,
     "models": 6.5,  # read by the layers above; itself reads only HIGHEST_FOR_MODELS and below
     "tables": 6.8,
     "integrations": 7,

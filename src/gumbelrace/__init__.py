@@ -22,6 +22,7 @@ _NAMES = {
     "gumbelrace.kernels.langevin": ("Langevin",),
     "gumbelrace.kernels.metropolis": ("Metropolis",),
     "gumbelrace.kernels.slice": ("Slice",),
+    "gumbelrace.laplace.posterior": ("Posterior", "posterior"),
     "gumbelrace.methods.absorb": ("Absorb",),
     "gumbelrace.methods.base": ("Method", "Outcome", "Promise"),
     "gumbelrace.methods.betting": ("Betting",),
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from gumbelrace.kernels.langevin import Langevin as Langevin
     from gumbelrace.kernels.metropolis import Metropolis as Metropolis
     from gumbelrace.kernels.slice import Slice as Slice
+    from gumbelrace.laplace.posterior import Posterior as Posterior, posterior as posterior
     from gumbelrace.methods.absorb import Absorb as Absorb
     from gumbelrace.methods.base import Method as Method, Outcome as Outcome, Promise as Promise
     from gumbelrace.methods.betting import Betting as Betting

@@ -76,6 +76,10 @@ class BlindPilot(UserWarning):
     """The points of a pilot differ so little that it cannot tell which rows matter."""
 
 
+class PoorFit(UserWarning):
+    """A normal law is so far from a posterior that tests by few rows save little."""
+
+
 class UnseenData(UserWarning):
     """A checkpoint cannot compare all that a kernel owns; the message says what, `tag=` stands for it."""
 

@@ -10,7 +10,13 @@ _NAMES = {
     "gumbelrace.kernels.clusters.worker": ("Keep",),
     "gumbelrace.kernels.gibbs": ("Labels",),
     "gumbelrace.kernels.langevin": ("LangevinState",),
-    "gumbelrace.kernels.metropolis": ("Autoregressive", "LogWalk", "RandomWalk", "StudentT"),
+    "gumbelrace.kernels.metropolis": (
+        "Autoregressive",
+        "LogWalk",
+        "Mixture",
+        "RandomWalk",
+        "StudentT",
+    ),
     "gumbelrace.kernels.normal_laws": ("NormalPseudoprior",),
     "gumbelrace.kernels.schedules": ("Constant", "Geometric", "RandomScan", "Shuffled", "Systematic"),
     "gumbelrace.kernels.slice": ("EachCoordinate", "RandomDirection"),
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
     from gumbelrace.kernels.metropolis import (
         Autoregressive as Autoregressive,
         LogWalk as LogWalk,
+        Mixture as Mixture,
         RandomWalk as RandomWalk,
         StudentT as StudentT,
     )

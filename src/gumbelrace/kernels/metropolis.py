@@ -214,9 +214,66 @@ class StudentT:
 
     def laws(self, dimension: int) -> tuple[Laws, float, float]:
         """Give the widened law for compiled code, no correlation, and the degrees of freedom."""
-        law = checked_law(self.law, dimension)
-        widened = NormalPseudoprior(law.mean, self.scale**2 * law.covariance)
-        return laws_of([widened]), 0.0, float(self.freedom)
+        return laws_of([widened(self.law, self.scale, dimension)]), 0.0, float(self.freedom)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Independent proposals from a law that is close to the target, and small steps among them.
+
+    The independent ones reach everywhere at once; the small steps, x' = m + ρ(x - m) + √(1 - ρ²) s L ξ, lead
+    a chain away from points that the target has in excess of the law, which independent proposals hardly
+    leave. Which of the two a step makes does not depend on where it is.
+
+    Parameters
+    ----------
+    law : NormalPseudoprior
+        The normal law N(m, L Lᵀ), for example the Laplace approximation of a posterior.
+    freedom : float
+        Degrees of freedom of Student's t law around it; infinite: the normal law itself.
+    scale : float
+        s, how much wider than the normal law both are.
+    small_steps : float
+        Share of the proposals that are small steps, from 0 to 1.
+    correlation : float
+        ρ, of a small step with where it starts, from 0 to below 1.
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> law = gr.kernels.NormalPseudoprior([1.0, 2.0], [[1.0, 0.5], [0.5, 1.0]])
+    >>> gr.kernels.Mixture(law, small_steps=0.2).correlation
+    0.9
+    """
+
+    law: NormalPseudoprior
+    freedom: float = np.inf
+    scale: float = 1.0
+    small_steps: float = 0.1
+    correlation: float = 0.9
+
+    def __post_init__(self) -> None:
+        check_law(self.law)
+        if not self.freedom > 0.0 or not 0.0 < self.scale < np.inf:
+            raise InvalidArgument(
+                f"freedom is {self.freedom} and scale {self.scale}; they must be positive"
+            )
+        if not 0.0 <= self.small_steps <= 1.0 or not 0.0 <= self.correlation < 1.0:
+            raise InvalidArgument(
+                f"small_steps is {self.small_steps} and correlation {self.correlation}; "
+                "they must lie in [0, 1] and [0, 1)"
+            )
+
+    def laws(self, dimension: int) -> tuple[Laws, float, float, bool, tuple[float, float]]:
+        """Give the widened law for compiled code, and how it proposes."""
+        laws = laws_of([widened(self.law, self.scale, dimension)])
+        return laws, 0.0, float(self.freedom), False, (float(self.small_steps), float(self.correlation))
+
+
+def widened(law: NormalPseudoprior, scale: float, dimension: int) -> NormalPseudoprior:
+    """Give a law with so many times the standard deviations."""
+    checked = checked_law(law, dimension)
+    return NormalPseudoprior(checked.mean, scale**2 * checked.covariance)
 
 
 def check_law(law: Any) -> None:
@@ -251,7 +308,8 @@ class Metropolis(Kernel[Position]):
         ``likelihood(points)`` takes points of shape (D, d) and gives a population of D arms, the reward
         of row n for arm i being log f_n(points[i]).
     proposal : Proposal
-        An object with ``propose(rng, x)`` and ``log_ratio(x, proposed)``, such as `RandomWalk`.
+        An object with ``propose(rng, x)`` and ``log_ratio(x, proposed)``, such as `RandomWalk`, or a
+        `Mixture`.
     log_prior : callable, optional
         ``log_prior(x) -> float``. Where it is -inf a proposal is rejected, and nothing is read.
     delta, method : optional
@@ -280,7 +338,7 @@ class Metropolis(Kernel[Position]):
     """
 
     likelihood: Likelihood
-    proposal: Proposal
+    proposal: Proposal | Mixture
     _: KW_ONLY
     log_prior: LogPrior | None = None
     delta: InitVar[float | None] = None
@@ -289,7 +347,8 @@ class Metropolis(Kernel[Position]):
     def __post_init__(self, delta: float | None) -> None:
         set_method(self, delta, Question.ACCEPT)
         check_target(self.likelihood, self.log_prior)
-        check_part(self.proposal, "proposal", "propose", "gumbelrace.kernels.RandomWalk(scale)")
+        if not isinstance(self.proposal, Mixture):
+            check_part(self.proposal, "proposal", "propose", "gumbelrace.kernels.RandomWalk(scale)")
 
     def start(self, position: ArrayLike | None = None, *, rng: Rng = None) -> Position:
         """Give the state of a chain that starts from a position, array_like of shape (d,).

@@ -43,6 +43,7 @@ class Proposing(NamedTuple):
     correlation: float  # with the current point; 1: the law is that of the step
     freedom: float  # degrees of freedom of Student's t law, in place of the normal one; infinite: normal
     of_logarithms: bool  # whether a step is one of the logarithms
+    small: tuple[float, float]  # share of proposals that are small steps, and the correlation of those
     z: Floats
     numbers: Floats
     hooks: tuple[int, int]  # addresses: to propose, and to find the ratio; 0: by normal laws
@@ -58,10 +59,14 @@ class History(NamedTuple):
 
 
 def by_laws(
-    laws: Laws, correlation: float, freedom: float = np.inf, of_logarithms: bool = False
+    laws: Laws,
+    correlation: float,
+    freedom: float = np.inf,
+    of_logarithms: bool = False,
+    small: tuple[float, float] = (0.0, 0.0),
 ) -> Proposing:
     room = np.empty(laws.means.shape[1]), np.zeros(2)
-    return Proposing(laws, correlation, freedom, of_logarithms, *room, (0, 0))
+    return Proposing(laws, correlation, freedom, of_logarithms, small, *room, (0, 0))
 
 
 class Walk:
@@ -194,6 +199,8 @@ def draw_around(contest: Contest, proposing: Proposing, rng: np.random.Generator
     """Draw a point by its law around the mean, and find the ratio of the densities."""
     laws, model, z, rho = proposing.laws, contest.models[CURRENT], proposing.z, proposing.correlation
     freedom, d = proposing.freedom, laws.dimensions[model]
+    if proposing.small[0] > 0.0 and rng.random() < proposing.small[0]:
+        rho, freedom = proposing.small[1], np.inf
     before, after = standardise(laws, model, contest.rooms[0, CURRENT], z), 0.0
     spread = np.sqrt(1.0 - rho * rho)
     if freedom < np.inf:

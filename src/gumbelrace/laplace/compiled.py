@@ -1,0 +1,156 @@
+"""A posterior whose log factors are a numba function."""
+
+import functools
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gumbelrace.control_variates.expansion import ParameterTaylor, sums_of
+from gumbelrace.control_variates.parameters import ROUNDING, split_rows
+from gumbelrace.core.rows import Rows
+from gumbelrace.kernels.target import prior_at
+from gumbelrace.laplace.mode import Mode, find_mode
+from gumbelrace.laplace.model import Floats, Quadratic
+from gumbelrace.laplace.pilot import Pilot
+from gumbelrace.population.likelihood import Likelihood
+
+# Rows are summed in that many parts, by as many threads as there are; the sum does not depend on the machine.
+PARTS = 16
+# A mode is looked for among so many rows first, if there are many times as many.
+FEW, MANY_TIMES = 5_000, 8
+SEED = 0
+# Prior derivatives are differences over that share of a parameter's size, or of 1.
+STEP = 1e-4
+
+
+@dataclass(frozen=True)
+class CompiledModel:
+    """Log factors and their derivatives by numba; a log prior by numba or Python."""
+
+    log_factor: Any
+    terms: Any
+    data: tuple[Any, ...]
+    size: int
+    prior_of: Callable[[Floats], float] | None
+    given_start: Floats
+    names: Sequence[str]
+    remainder: Callable[[Floats], ArrayLike] | None = None
+    rows: NDArray[np.int64] | None = None  # None: all
+
+    @property
+    def start(self) -> Floats:
+        """The start that was given, or the mode of a few of the rows, which is close to that of all."""
+        if self.size < MANY_TIMES * FEW or self.rows is not None:
+            return self.given_start
+        few = np.random.default_rng(SEED).choice(self.size, FEW, replace=False)
+        return find_mode(replace(self, rows=np.sort(few))).theta
+
+    @functools.cached_property
+    def _parts(self) -> list[NDArray[np.int64]]:
+        rows = np.arange(self.size) if self.rows is None else self.rows
+        return [part for part in np.array_split(rows, PARTS) if len(part)]
+
+    def _of_parts(self, function: Callable[[NDArray[np.int64]], Any]) -> list[Any]:
+        with ThreadPoolExecutor() as pool:
+            return list(pool.map(function, self._parts))
+
+    def log_prior(self, theta: Floats) -> float:
+        """Give log p0(θ)."""
+        return prior_at(self.prior_of, theta)
+
+    def value(self, theta: Floats) -> float:
+        """Give log p0(θ) + Σ log f_n(θ)."""
+        prior = self.log_prior(theta)
+        if prior == -np.inf:
+            return prior
+        total = summed(self.log_factor)
+        return prior + float(np.sum(self._of_parts(lambda rows: total(rows, theta, self.data))))
+
+    def gradient(self, theta: Floats) -> Floats:
+        """Give the gradient of the same."""
+        sums = self._of_parts(lambda rows: sums_of(self.terms, self.data, theta, rows, 1).gradient)
+        gradient: Floats = np.sum(sums, axis=0) + by_differences(self.log_prior, theta).gradient
+        return gradient
+
+    def prior(self, theta: Floats) -> Quadratic:
+        """Give log p0 near θ."""
+        return by_differences(self.log_prior, theta)
+
+    def factors(self, theta: Floats) -> Quadratic:
+        """Give Σ log f_n near θ."""
+        sums = self._of_parts(lambda rows: sums_of(self.terms, self.data, theta, rows, 2))
+        return Quadratic(*(np.sum(parts, axis=0) for parts in list(zip(*sums, strict=True))[:3]))
+
+    def residuals(self, centre: Floats, step: Floats) -> Floats:
+        """Give what second-order expansions leave of all log factors."""
+        left = left_over(self.log_factor, self.terms)
+        return np.concatenate(self._of_parts(lambda rows: left(rows, centre, step, self.data)))
+
+    def likelihood(self, mode: Mode, pilot: Pilot) -> Likelihood:
+        """Give the log factors, less their expansion at the mode."""
+        metric = np.linalg.inv(pilot.root)
+        bounds, bounded = split_rows(self.bounds_in(metric), 0.0, self.size)
+        expansion = ParameterTaylor(
+            mode.theta,
+            self.terms,
+            self.data,
+            *mode.factors,
+            order=2,
+            bounds=bounds,
+            rounding=ROUNDING * (1.0 + abs(mode.factors.value) / self.size),
+            metric=metric,
+            rows=Rows(self.size, weights=pilot.weights, bounds=bounded.bounds),
+        )
+        return Likelihood(self.log_factor, self.data, Rows(self.size)).minus(expansion)
+
+    def bounds_in(self, metric: Floats) -> ArrayLike | None:
+        """Give M_n such that residuals are within M_n ‖W(θ - mode)‖³, `metric` being W; None: not known."""
+        return None if self.remainder is None else self.remainder(metric)
+
+
+@functools.lru_cache(maxsize=64)
+def summed(log_factor: Any) -> Any:
+    """Compile the sum of log factors over rows."""
+
+    @numba.njit(nogil=True)
+    def total(rows, theta, data):  # type: ignore[no-untyped-def]
+        found = 0.0
+        for n in rows:
+            found += log_factor(n, theta, *data)
+        return found
+
+    return total
+
+
+@functools.lru_cache(maxsize=64)
+def left_over(log_factor: Any, terms: Any) -> Any:
+    """Compile what second-order expansions leave of the log factors of rows."""
+
+    @numba.njit(nogil=True)
+    def left(rows, centre, step, data):  # type: ignore[no-untyped-def]
+        found, there = np.empty(len(rows)), centre + step
+        for i in range(len(rows)):
+            value, slope, curvature = terms(rows[i], centre, step, *data)
+            found[i] = log_factor(rows[i], there, *data) - value - slope - 0.5 * curvature
+        return found
+
+    return left
+
+
+def by_differences(function: Callable[[Floats], float], theta: Floats) -> Quadratic:
+    """Find the derivatives of a smooth function by central differences."""
+    d, value, steps = len(theta), function(theta), STEP * np.maximum(np.abs(theta), 1.0)
+    axes = np.diag(steps)
+    ahead, behind = (np.array([function(theta + sign * axis) for axis in axes]) for sign in (1.0, -1.0))
+    hessian = np.diag((ahead + behind - 2.0 * value) / steps**2)
+    for i in range(d):
+        for j in range(i):
+            both = function(theta + axes[i] + axes[j]) + function(theta - axes[i] - axes[j])
+            mixed = both - ahead[i] - behind[i] - ahead[j] - behind[j] + 2.0 * value
+            hessian[i, j] = hessian[j, i] = 0.5 * mixed / (steps[i] * steps[j])
+    return Quadratic(value, (ahead - behind) / (2.0 * steps), hessian)

@@ -1,0 +1,62 @@
+"""What the recipe of a posterior needs to know of a model, whichever package it was written with.
+
+A posterior is p(θ) ∝ p0(θ) ∏_{n < N} f_n(θ); θ is a vector of real numbers without constraints.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class Quadratic(NamedTuple):
+    """A function near a point: its value, gradient and Hessian there."""
+
+    value: float
+    gradient: Floats
+    hessian: Floats
+
+    def plus(self, other: "Quadratic") -> "Quadratic":
+        """Give the sum of two functions."""
+        return Quadratic(*(one + two for one, two in zip(self, other, strict=True)))
+
+    def change(self, step: Floats) -> float:
+        """By how much it grows from the point to `step` away from it."""
+        return float(step @ (self.gradient + 0.5 * self.hessian @ step))
+
+
+class Model(Protocol):
+    """A posterior, as a front end knows it."""
+
+    @property
+    def size(self) -> int:
+        """Number of rows, N."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The name of each coordinate of θ, for messages."""
+
+    @property
+    def start(self) -> Floats:
+        """Where to begin looking for the mode."""
+
+    def value(self, theta: Floats) -> float:
+        """Give log p0(θ) + Σ log f_n(θ); -inf or NaN where θ is impossible."""
+
+    def gradient(self, theta: Floats) -> Floats:
+        """Give the gradient of the same; asked for where there are many parameters."""
+
+    def prior(self, theta: Floats) -> Quadratic:
+        """Give log p0 near θ."""
+
+    def factors(self, theta: Floats) -> Quadratic:
+        """Give Σ log f_n near θ."""
+
+    def log_prior(self, theta: Floats) -> float:
+        """Give log p0(θ)."""
+
+    def residuals(self, centre: Floats, step: Floats) -> Floats:
+        """Give log f_n(centre + step), less its expansion at the centre to second order, of all rows."""

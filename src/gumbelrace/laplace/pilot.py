@@ -1,0 +1,170 @@
+"""A pilot: which law proposes, by which weights rows are drawn, and how well both will do.
+
+All rows are read at some points of three laws around the mode: the normal one of Laplace, and two of
+Student's with heavier tails, for parameters about which few rows tell. At those points the posterior is
+known, and so is how efficient each law is as a proposal: the effective share of its importance weights.
+The choices bias nothing, so the points are the same in every run.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy  # its parts load when first used
+
+from gumbelrace.errors import InvalidArgument
+from gumbelrace.laplace.mode import Mode
+from gumbelrace.laplace.model import Floats, Model
+from gumbelrace.methods.penalty import Penalty
+from gumbelrace.population.control import row_weights
+
+# Points of each law.
+POINTS = 16
+SEED = 0
+# A law with heavier tails must be better by that much: the shares are estimates.
+CLEARLY = 1.1
+
+
+class Tails(NamedTuple):
+    """Student's t law around the mode, in units of Laplace's standard deviations."""
+
+    freedom: float
+    scale: float
+
+    def spread(self, rng: np.random.Generator) -> float:
+        """Draw the length by which a standard normal vector is multiplied."""
+        if self.freedom == np.inf:
+            return self.scale
+        return self.scale * float(np.sqrt(0.5 * self.freedom / rng.standard_gamma(0.5 * self.freedom)))
+
+    def log_density(self, z: Floats) -> Floats:
+        """Give the log density at points, of shape (points, d)."""
+        d, squared = z.shape[1], np.sum(z * z, axis=1) / self.scale**2
+        if self.freedom == np.inf:
+            height, volume = -0.5 * squared, 0.5 * d * np.log(2.0 * np.pi)
+        else:
+            half, whole = 0.5 * self.freedom, 0.5 * (self.freedom + d)
+            height = -whole * np.log1p(squared / self.freedom)
+            volume = scipy.special.gammaln(half) - scipy.special.gammaln(whole)
+            volume += 0.5 * d * np.log(np.pi * self.freedom)
+        densities: Floats = height - volume - d * np.log(self.scale)
+        return densities
+
+
+NORMAL = Tails(np.inf, 1.0)
+LAWS = NORMAL, Tails(10.0, 1.1), Tails(5.0, 1.2)
+
+
+class Forecast(NamedTuple):
+    """What the pilot expects of a chain whose proposals are independent draws of the law.
+
+    Attributes
+    ----------
+    rows : float
+        Rows that a step reads.
+    acceptance : float
+        Share of the proposals that are accepted.
+    effective : float
+        Effective draws a step.
+    misfit : float
+        Standard deviation of the log posterior's difference from the normal law: of the summed residual, and
+        of the prior's.
+    size : int
+        Number of rows, N.
+    """
+
+    rows: float
+    acceptance: float
+    effective: float
+    misfit: float
+    size: int
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        return (
+            f"{self.rows:,.0f} of {self.size:,} rows a step, {self.acceptance:.0%} accepted, "
+            f"{self.effective:.2g} effective draws a step"
+        )
+
+
+class Pilot(NamedTuple):
+    """What the pilot has chosen."""
+
+    root: Floats  # L, such that L Lᵀ is the covariance of Laplace's law
+    tails: Tails
+    weights: Floats | None  # of the rows; None if nothing is left of any
+    forecast: Forecast
+
+
+def pilot_of(model: Model, mode: Mode) -> Pilot:
+    """Read all rows at some points around the mode, and choose."""
+    root = root_of(mode.precision)
+    rng = np.random.default_rng(SEED)
+    normal = rng.standard_normal((POINTS, len(root)))
+    z = np.concatenate([normal * [[law.spread(rng)] for _ in range(POINTS)] for law in LAWS])
+    heights, squares = read_at(model, mode, z @ root.T)
+    if not np.isfinite(heights[:POINTS]).sum() > 1:
+        raise InvalidArgument(
+            "the log posterior is not finite a standard deviation from the mode: it has an edge there, and "
+            "no normal law is close to it; transform the parameters"
+        )
+    densities = np.stack([law.log_density(z) for law in LAWS])
+    shares = efficiencies(heights, densities)
+    best = int(np.argmax(shares * np.array([CLEARLY, *[1.0] * (len(LAWS) - 1)])))
+    own = slice(best * POINTS, (best + 1) * POINTS)
+    log_weights, misfit = heights[own] - densities[best, own], heights[:POINTS] - densities[0, :POINTS]
+    forecast = forecast_of(log_weights, squares[best], float(np.std(misfit[np.isfinite(misfit)])))
+    return Pilot(root, LAWS[best], row_weights(squares[best]), forecast)
+
+
+def root_of(precision: Floats) -> Floats:
+    """Give the lower triangular root of the inverse of a matrix."""
+    # With the last coordinate first, the inverse of a Cholesky factor is the factor of the inverse.
+    backwards = np.linalg.cholesky(precision[::-1, ::-1])[::-1, ::-1]
+    root: Floats = scipy.linalg.solve_triangular(backwards, np.eye(len(precision)), lower=False).T
+    return np.ascontiguousarray(root)
+
+
+def read_at(model: Model, mode: Mode, steps: Floats) -> tuple[Floats, Floats]:
+    """Give the log posterior at the mode and `steps`, less that at the mode, and mean squares of residuals.
+
+    Those are of shape (laws, N): of the differences between two points of a law, row by row.
+    """
+    heights, squares = np.full(len(steps), -np.inf), np.zeros((len(LAWS), model.size))
+    counts = np.zeros(len(LAWS))
+    for k, step in enumerate(steps):
+        law, prior = k // POINTS, model.log_prior(mode.theta + step)
+        left = model.residuals(mode.theta, step) if np.isfinite(prior) else np.full(1, -np.inf)
+        if np.isfinite(left).all():
+            heights[k] = prior - mode.prior.value + mode.factors.change(step) + left.sum()
+            squares[law] += 2.0 * left**2
+            counts[law] += 1
+    return heights, squares / np.maximum(counts, 1.0)[:, None]
+
+
+def efficiencies(heights: Floats, densities: Floats) -> Floats:
+    """Give the effective share of each law's importance weights, from the points of all laws together."""
+    together = np.logaddexp.reduce(densities, axis=0) - np.log(len(densities))
+    first = scipy.special.logsumexp(heights - together)
+    second = scipy.special.logsumexp(2.0 * heights - densities - together, axis=1)
+    shares: Floats = np.exp(2.0 * first - second) / heights.size
+    return shares
+
+
+def forecast_of(log_weights: Floats, squares: Floats, misfit: float) -> Forecast:
+    """Foresee a chain of independent proposals from their importance weights, and from the rows' residuals."""
+    weights, penalty = row_weights(squares), Penalty()
+    variance = 0.0 if weights is None else float(weights.sum() * (squares / weights).sum())
+    rows = min(max(float(penalty.first), variance / penalty.most_variance), float(len(squares)))
+    noise = min(variance / rows, penalty.most_variance)
+    acceptance = accepted(log_weights) * 2.0 * scipy.special.ndtr(-0.5 * np.sqrt(noise))
+    return Forecast(rows, acceptance, acceptance / (2.0 - acceptance), misfit, len(squares))
+
+
+def accepted(log_weights: Floats) -> float:
+    """Give the share of independent proposals that a chain accepts, from importance weights of some."""
+    chances = np.exp(log_weights - scipy.special.logsumexp(log_weights))
+    with np.errstate(invalid="ignore"):
+        ratios = np.exp(np.minimum(0.0, log_weights[None, :] - log_weights[:, None]))
+    others = ~np.eye(len(chances), dtype=bool)
+    of_each = np.sum(np.where(others, np.nan_to_num(ratios), 0.0), axis=1) / (len(chances) - 1)
+    return float(chances @ of_each)

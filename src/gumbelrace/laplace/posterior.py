@@ -1,0 +1,204 @@
+"""Posterior draws of a model in one call: mode, law, expansion, pilot, chains, checks."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gumbelrace.chain.run import run
+from gumbelrace.chain.trace import Trace
+from gumbelrace.core.random import Rng, as_generator
+from gumbelrace.errors import PoorFit
+from gumbelrace.kernels.metropolis import Metropolis, Mixture
+from gumbelrace.kernels.normal_laws import NormalPseudoprior
+from gumbelrace.kernels.target import Likelihood, Position, checked_point
+from gumbelrace.laplace.compiled import CompiledModel
+from gumbelrace.laplace.mode import find_mode
+from gumbelrace.laplace.model import Floats
+from gumbelrace.laplace.pilot import Forecast, Pilot, pilot_of
+from gumbelrace.methods.base import Method
+from gumbelrace.population.base import checked_count
+from gumbelrace.population.trial import checked_data, checked_dispatcher
+
+# A chain that is to read more than that share of the rows a step saves little.
+MUCH = 0.25
+# Independent proposals that are accepted less often than that are mixed with many small steps.
+SELDOM = 0.2
+# Correlations of small steps that are tried, and steps of each trial.
+CORRELATIONS, TRIAL = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98), 300
+SMALL_STEPS, MANY_SMALL_STEPS = 0.1, 0.9
+
+
+@dataclass(frozen=True, repr=False)
+class Posterior:
+    """A posterior, the normal law close to it, and the kernel that draws from it. See `posterior`.
+
+    Attributes
+    ----------
+    mode : ndarray of shape (d,)
+        The mode.
+    law : NormalPseudoprior
+        Laplace's approximation: the normal law of the same mode and curvature.
+    forecast : Forecast
+        What the pilot expects of a chain: rows a step, acceptance, effective draws a step.
+    kernel : Metropolis
+        The kernel: ``gr.run(posterior.kernel, steps=...)`` runs chains of it as well.
+    """
+
+    mode: Floats
+    law: NormalPseudoprior
+    forecast: Forecast
+    kernel: Metropolis
+
+    def __repr__(self) -> str:
+        """Say what a chain will do."""
+        return f"Posterior(parameters={len(self.mode)}, forecast: {self.forecast})"
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """The log factors, less their expansion at the mode."""
+        return self.kernel.likelihood
+
+    def sample(
+        self, draws: int = 1000, *, chains: int = 4, warmup: int = 100, rng: Rng = None, **options: Any
+    ) -> Trace[Position]:
+        """Draw from the posterior.
+
+        Parameters
+        ----------
+        draws, chains, warmup : int
+            Draws of each chain, how many chains, and steps before that are not kept.
+        rng : numpy.random.Generator, int, or None
+            A generator, a seed, or None for no seed.
+        **options
+            As `run` takes them: `thin`, `progress`, `checkpoint`, `tag`, `check`.
+
+        Returns
+        -------
+        Trace
+            The draws, under the name "position".
+
+        Warns
+        -----
+        PoorFit
+            The pilot found that the normal law is so far from the posterior that little is saved.
+        PromiseBroken
+            As `run` does.
+        """
+        generator = as_generator(rng)
+        self.warn()
+        starts = [self.start(generator) for _ in range(checked_count(chains, "chains"))]
+        made = {"steps": draws, "warmup": warmup, "chains": chains, "rng": generator}
+        return run(self.kernel, starts, **made, **options)
+
+    def start(self, rng: np.random.Generator) -> Position:
+        """Draw a state to start from, by the law, where the prior allows it."""
+        for _ in range(100):
+            point = self.law.sample(rng)
+            if self.kernel.log_prior is None or self.kernel.log_prior(point) > -np.inf:
+                return self.kernel.start(point)
+        return self.kernel.start(self.mode)
+
+    def warn(self) -> None:
+        """Warn if a chain will read too many rows, or hardly move."""
+        if self.forecast.rows > MUCH * self.forecast.size:
+            warnings.warn(
+                f"the second-order expansion does not fit: {self.forecast}; a sampler that reads all rows, "
+                "such as NUTS, may serve better",
+                PoorFit,
+                stacklevel=3,
+            )
+
+
+def posterior(
+    log_factor: Any,
+    terms: Any,
+    data: tuple[Any, ...],
+    size: int,
+    *,
+    start: ArrayLike,
+    log_prior: Callable[[Floats], float] | None = None,
+    remainder: Callable[[Floats], ArrayLike] | None = None,
+    method: Method | None = None,
+) -> Posterior:
+    """Make a posterior p(θ) ∝ p0(θ) ∏ f_n(θ) ready to be drawn from: find its mode, its law and a kernel.
+
+    Parameters
+    ----------
+    log_factor : numba function
+        ``log_factor(n, theta, *data) -> float``.
+    terms : numba function
+        ``terms(n, centre, direction, *data) -> (value, slope, curvature)``: log f_n at the centre, and its
+        first two derivatives along `direction`.
+    data : tuple
+        Arrays and numbers that both take.
+    size : int
+        Number of rows N.
+    start : array_like of shape (d,)
+        Where to look for the mode, for example zeros. θ has no constraints: take logarithms of what is
+        positive.
+    log_prior : callable, optional
+        ``log_prior(theta) -> float``, smooth, by numba for speed. Default: flat.
+    remainder : callable, optional
+        ``remainder(metric)`` gives M_n with ``|log f_n(θ) - h_n(θ)| ≤ M_n ‖W(θ - mode)‖³``, `metric` being
+        W, h_n the second-order expansion: for example ``lambda metric: logistic.remainder(x, metric)``. It
+        makes exact tests possible (`Thinning`).
+    method : Method, optional
+        Who decides; see `Metropolis`.
+
+    Raises
+    ------
+    NoMode
+        The posterior has no mode, or is flat along some parameters, which are named.
+
+    Examples
+    --------
+    >>> import numpy as np, gumbelrace as gr
+    >>> from gumbelrace.models import logistic
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(20_000, 2))
+    >>> y = (rng.uniform(size=len(x)) < 1 / (1 + np.exp(-x.sum(axis=1)))).astype(float)
+    >>> fit = gr.posterior(logistic.log_factor, logistic.terms, (x, y), len(x), start=[0.0, 0.0])
+    >>> trace = fit.sample(draws=500, rng=0, progress=False)
+    >>> trace["position"].shape
+    (4, 500, 2)
+    """
+    checked_dispatcher(log_factor, "log_factor")
+    checked_dispatcher(terms, "terms")
+    point = checked_point(start)
+    given = checked_data(data, "(x, y)"), checked_count(size, "size")
+    names = [f"theta[{i}]" for i in range(len(point))]
+    model = CompiledModel(log_factor, terms, *given, log_prior, point, names, remainder)
+    mode = find_mode(model)
+    pilot = pilot_of(model, mode)
+    return made_ready(mode.theta, pilot, model.likelihood(mode, pilot), log_prior, method)
+
+
+def made_ready(
+    mode: Floats, pilot: Pilot, likelihood: Any, log_prior: Any, method: Method | None
+) -> Posterior:
+    """Give the posterior with its kernel, small steps tuned where independent proposals are not accepted."""
+    law = NormalPseudoprior(mode, pilot.root @ pilot.root.T)
+    proposal = Mixture(law, *pilot.tails, small_steps=SMALL_STEPS)
+    kernel = Metropolis(likelihood, proposal, log_prior=log_prior, method=method)  # type: ignore[arg-type]
+    if pilot.forecast.acceptance < SELDOM:
+        kernel = tuned(kernel, proposal)
+    return Posterior(mode, law, pilot.forecast, kernel)
+
+
+def tuned(kernel: Metropolis, proposal: Mixture) -> Metropolis:
+    """Give the kernel with small steps of the length that leads farthest, by a short trial of each."""
+    tried = [replace(proposal, small_steps=MANY_SMALL_STEPS, correlation=rho) for rho in CORRELATIONS]
+    kernels = [replace(kernel, proposal=one) for one in tried]
+    return max(kernels, key=lambda one: squared_jump(one, proposal.law))
+
+
+def squared_jump(kernel: Metropolis, law: NormalPseudoprior) -> float:
+    """Give the mean squared length of the steps of a short chain, in standard deviations of the law."""
+    rng, chain = np.random.default_rng(0), kernel.start(law.mean)
+    points: Any = kernel.steps(rng, chain, TRIAL).states.position
+    z = np.stack([law.standardised(point) for point in points])
+    return float(np.square(np.diff(z[TRIAL // 3 :], axis=0)).sum(axis=1).mean())
