@@ -221,9 +221,9 @@ class StudentT:
 class Mixture:
     """Independent proposals from a law that is close to the target, and small steps among them.
 
-    The independent ones reach everywhere at once; the small steps, x' = m + ρ(x - m) + √(1 - ρ²) s L ξ, lead
-    a chain away from points that the target has in excess of the law, which independent proposals hardly
-    leave. Which of the two a step makes does not depend on where it is.
+    The independent ones reach everywhere at once. The small steps, x' = m + ρ(x - m) + √(1 - ρ²) s L ξ,
+    lead a chain away from points where the target is much larger than the law, which independent proposals
+    hardly leave. Which of the two a step makes does not depend on where it is.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from gumbelrace.laplace.model import Floats, Quadratic
 from gumbelrace.laplace.pilot import Pilot
 from gumbelrace.population.likelihood import Likelihood
 
-# Rows are summed in that many parts, by as many threads as there are; the sum does not depend on the machine.
+# Rows are summed in that many parts, by threads; so the sum does not depend on how many of these there are.
 PARTS = 16
 # A mode is looked for among so many rows first, if there are many times as many.
 FEW, MANY_TIMES = 5_000, 8
@@ -93,7 +93,7 @@ class CompiledModel:
 
     def likelihood(self, mode: Mode, pilot: Pilot) -> Likelihood:
         """Give the log factors, less their expansion at the mode."""
-        metric = np.linalg.inv(pilot.root)
+        metric: Floats = np.linalg.inv(pilot.root)
         bounds, bounded = split_rows(self.bounds_in(metric), 0.0, self.size)
         expansion = ParameterTaylor(
             mode.theta,

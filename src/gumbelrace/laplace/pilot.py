@@ -66,8 +66,8 @@ class Forecast(NamedTuple):
     effective : float
         Effective draws a step.
     misfit : float
-        Standard deviation of the log posterior's difference from the normal law: of the summed residual, and
-        of the prior's.
+        Standard deviation of the difference between the log posterior and the normal law: of the summed
+        residuals, and of the prior's.
     size : int
         Number of rows, N.
     """
@@ -151,7 +151,7 @@ def efficiencies(heights: Floats, densities: Floats) -> Floats:
 
 
 def forecast_of(log_weights: Floats, squares: Floats, misfit: float) -> Forecast:
-    """Foresee a chain of independent proposals from their importance weights, and from the rows' residuals."""
+    """Foresee a chain of independent proposals, from their importance weights and the rows' residuals."""
     weights, penalty = row_weights(squares), Penalty()
     variance = 0.0 if weights is None else float(weights.sum() * (squares / weights).sum())
     rows = min(max(float(penalty.first), variance / penalty.most_variance), float(len(squares)))

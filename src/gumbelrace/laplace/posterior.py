@@ -91,8 +91,7 @@ class Posterior:
         generator = as_generator(rng)
         self.warn()
         starts = [self.start(generator) for _ in range(checked_count(chains, "chains"))]
-        made = {"steps": draws, "warmup": warmup, "chains": chains, "rng": generator}
-        return run(self.kernel, starts, **made, **options)
+        return run(self.kernel, starts, steps=draws, warmup=warmup, chains=chains, rng=generator, **options)
 
     def start(self, rng: np.random.Generator) -> Position:
         """Draw a state to start from, by the law, where the prior allows it."""
@@ -180,7 +179,7 @@ def posterior(
 def made_ready(
     mode: Floats, pilot: Pilot, likelihood: Any, log_prior: Any, method: Method | None
 ) -> Posterior:
-    """Give the posterior with its kernel, small steps tuned where independent proposals are not accepted."""
+    """Give the posterior with its kernel, small steps tuned where independent ones are seldom accepted."""
     law = NormalPseudoprior(mode, pilot.root @ pilot.root.T)
     proposal = Mixture(law, *pilot.tails, small_steps=SMALL_STEPS)
     kernel = Metropolis(likelihood, proposal, log_prior=log_prior, method=method)  # type: ignore[arg-type]
