@@ -93,7 +93,7 @@ class CompiledModel:
 
     def likelihood(self, mode: Mode, pilot: Pilot) -> Likelihood:
         """Give the log factors, less their expansion at the mode."""
-        metric: Floats = np.linalg.inv(pilot.root)
+        metric = np.asarray(np.linalg.inv(pilot.root), np.float64)
         bounds, bounded = split_rows(self.bounds_in(metric), 0.0, self.size)
         expansion = ParameterTaylor(
             mode.theta,

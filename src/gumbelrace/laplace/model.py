@@ -21,7 +21,9 @@ class Quadratic(NamedTuple):
 
     def plus(self, other: "Quadratic") -> "Quadratic":
         """Give the sum of two functions."""
-        return Quadratic(*(one + two for one, two in zip(self, other, strict=True)))
+        return Quadratic(
+            self.value + other.value, self.gradient + other.gradient, self.hessian + other.hessian
+        )
 
     def change(self, step: Floats) -> float:
         """By how much it grows from the point to `step` away from it."""
