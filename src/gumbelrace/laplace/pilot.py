@@ -22,6 +22,10 @@ POINTS = 16
 SEED = 0
 # A law with heavier tails must be better by that much: the shares are estimates.
 CLEARLY = 1.1
+# So many standard deviations out, log importance weights may be that much larger than those of usual points.
+FAR_OUT, HEAVIER = 4.0, 1.5
+# Parameters that are tried far out: as many as read about so many rows, and no fewer than that.
+AFFORDABLE, FEWEST = 5e7, 4
 
 
 class Tails(NamedTuple):
@@ -98,9 +102,7 @@ class Pilot(NamedTuple):
 def pilot_of(model: Model, mode: Mode) -> Pilot:
     """Read all rows at some points around the mode, and choose."""
     root = root_of(mode.precision)
-    rng = np.random.default_rng(SEED)
-    normal = rng.standard_normal((POINTS, len(root)))
-    z = np.concatenate([normal * [[law.spread(rng)] for _ in range(POINTS)] for law in LAWS])
+    z, z_far = points_of_laws(len(root)), points_far_out(root, model.size)
     heights, squares = read_at(model, mode, z @ root.T)
     if not np.isfinite(heights[:POINTS]).sum() > 1:
         raise InvalidArgument(
@@ -108,12 +110,48 @@ def pilot_of(model: Model, mode: Mode) -> Pilot:
             "no normal law is close to it; transform the parameters"
         )
     densities = np.stack([law.log_density(z) for law in LAWS])
-    shares = efficiencies(heights, densities)
-    best = int(np.argmax(shares * np.array([CLEARLY, *[1.0] * (len(LAWS) - 1)])))
+    far = np.stack([law.log_density(z_far) for law in LAWS])
+    excess = excesses(heights[:POINTS] - densities[:, :POINTS], heights_at(model, mode, z_far @ root.T) - far)
+    best = chosen(efficiencies(heights, densities), excess)
     own = slice(best * POINTS, (best + 1) * POINTS)
     log_weights, misfit = heights[own] - densities[best, own], heights[:POINTS] - densities[0, :POINTS]
     forecast = forecast_of(log_weights, squares[best], float(np.std(misfit[np.isfinite(misfit)])))
     return Pilot(root, LAWS[best], row_weights(squares[best]), forecast)
+
+
+def points_of_laws(dimension: int) -> Floats:
+    """Draw points of each law, in units of Laplace's standard deviations."""
+    rng = np.random.default_rng(SEED)
+    normal = rng.standard_normal((POINTS, dimension))
+    return np.concatenate([normal * [[law.spread(rng)] for _ in range(POINTS)] for law in LAWS])
+
+
+def points_far_out(root: Floats, size: int) -> Floats:
+    """Give points that are usual but for one parameter, which is far out on either side.
+
+    A posterior is seldom skewed in all directions: points drawn at random hardly show it where it is.
+    """
+    d = len(root)
+    parameters = np.unique(np.linspace(0, d - 1, max(min(d, int(AFFORDABLE / size)), FEWEST)).astype(int))
+    along = root[parameters] / np.linalg.norm(root[parameters], axis=1)[:, None]
+    usual = np.random.default_rng(SEED + 1).standard_normal(along.shape)
+    usual -= np.sum(usual * along, axis=1)[:, None] * along
+    return np.concatenate([usual + FAR_OUT * along, usual - FAR_OUT * along])
+
+
+def excesses(usual: Floats, far: Floats) -> Floats:
+    """By how much log importance weights of each law far out exceed those of usual points."""
+    found: Floats = np.nanmax(far, axis=1) - np.nanmedian(np.where(np.isfinite(usual), usual, np.nan), axis=1)
+    return found
+
+
+def chosen(shares: Floats, excess: Floats) -> int:
+    """Choose a law: the most efficient of those whose tails are heavy enough, or the heaviest."""
+    fair = np.flatnonzero(excess <= HEAVIER)
+    if len(fair) == 0:
+        return len(shares) - 1
+    favoured = shares * np.where(np.arange(len(shares)) == fair[0], CLEARLY, 1.0)
+    return int(fair[np.argmax(favoured[fair])])
 
 
 def root_of(precision: Floats) -> Floats:
@@ -132,13 +170,24 @@ def read_at(model: Model, mode: Mode, steps: Floats) -> tuple[Floats, Floats]:
     heights, squares = np.full(len(steps), -np.inf), np.zeros((len(LAWS), model.size))
     counts = np.zeros(len(LAWS))
     for k, step in enumerate(steps):
-        law, prior = k // POINTS, model.log_prior(mode.theta + step)
-        left = model.residuals(mode.theta, step) if np.isfinite(prior) else np.full(1, -np.inf)
-        if np.isfinite(left).all():
-            heights[k] = prior - mode.prior.value + mode.factors.change(step) + left.sum()
-            squares[law] += 2.0 * left**2
-            counts[law] += 1
+        heights[k], left = height_at(model, mode, step)
+        if np.isfinite(heights[k]):
+            squares[k // POINTS] += 2.0 * left**2
+            counts[k // POINTS] += 1
     return heights, squares / np.maximum(counts, 1.0)[:, None]
+
+
+def heights_at(model: Model, mode: Mode, steps: Floats) -> Floats:
+    """Give the log posterior at the mode and `steps`, less that at the mode."""
+    return np.array([height_at(model, mode, step)[0] for step in steps])
+
+
+def height_at(model: Model, mode: Mode, step: Floats) -> tuple[float, Floats]:
+    """Give the log posterior at the mode and `step`, less that at the mode, and the rows' residuals."""
+    prior = model.log_prior(mode.theta + step)
+    left = model.residuals(mode.theta, step) if np.isfinite(prior) else np.full(1, -np.inf)
+    height = prior - mode.prior.value + mode.factors.change(step) + float(left.sum())
+    return (height if np.isfinite(height) else -np.inf), left
 
 
 def efficiencies(heights: Floats, densities: Floats) -> Floats:
