@@ -26,6 +26,8 @@ FEW, MANY_TIMES = 5_000, 8
 SEED = 0
 # Prior derivatives are differences over that share of a parameter's size, or of 1.
 STEP = 1e-4
+# Second differences below so many times their rounding are none.
+ROUNDED = 32.0
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class CompiledModel:
     names: Sequence[str]
     remainder: Callable[[Floats], ArrayLike] | None = None
     rows: NDArray[np.int64] | None = None  # None: all
+    gradient: None = None  # a Hessian by numba costs little more
 
     @property
     def start(self) -> Floats:
@@ -71,15 +74,10 @@ class CompiledModel:
         total = summed(self.log_factor)
         return prior + float(np.sum(self._of_parts(lambda rows: total(rows, theta, self.data))))
 
-    def gradient(self, theta: Floats) -> Floats:
-        """Give the gradient of the same."""
-        sums = self._of_parts(lambda rows: sums_of(self.terms, self.data, theta, rows, 1).gradient)
-        gradient: Floats = np.sum(sums, axis=0) + by_differences(self.log_prior, theta).gradient
-        return gradient
-
     def prior(self, theta: Floats) -> Quadratic:
         """Give log p0 near θ."""
-        return by_differences(self.log_prior, theta)
+        self.log_prior(theta)  # refuses what is no number
+        return by_differences(self.prior_of or _flat, theta)
 
     def factors(self, theta: Floats) -> Quadratic:
         """Give Σ log f_n near θ."""
@@ -108,9 +106,47 @@ class CompiledModel:
         )
         return Likelihood(self.log_factor, self.data, Rows(self.size)).minus(expansion)
 
+    def likelihood_of(self, mode: Mode, rows: NDArray[np.int64], weights: Floats | None) -> Likelihood:
+        """Give the log factors of some rows, less their expansion at the mode; sums are those of all."""
+        data = rows, *self.data
+        expansion = ParameterTaylor(
+            mode.theta,
+            terms_of_rows(self.terms),
+            data,
+            *mode.factors,
+            order=2,
+            bounds=None,
+            rounding=0.0,
+            metric=np.eye(len(mode.theta)),
+            rows=Rows(len(rows), weights=weights),
+        )
+        return Likelihood(factor_of_rows(self.log_factor), data, Rows(len(rows))).minus(expansion)
+
     def bounds_in(self, metric: Floats) -> ArrayLike | None:
         """Give M_n such that residuals are within M_n ‖W(θ - mode)‖³, `metric` being W; None: not known."""
         return None if self.remainder is None else self.remainder(metric)
+
+
+@functools.lru_cache(maxsize=64)
+def factor_of_rows(log_factor: Any) -> Any:
+    """Compile the log factor of the n-th of some rows."""
+
+    @numba.njit
+    def of_row(n, theta, rows, *data):  # type: ignore[no-untyped-def]
+        return log_factor(rows[n], theta, *data)
+
+    return of_row
+
+
+@functools.lru_cache(maxsize=64)
+def terms_of_rows(terms: Any) -> Any:
+    """Compile the terms of the n-th of some rows."""
+
+    @numba.njit
+    def of_row(n, centre, direction, rows, *data):  # type: ignore[no-untyped-def]
+        return terms(rows[n], centre, direction, *data)
+
+    return of_row
 
 
 @functools.lru_cache(maxsize=64)
@@ -143,14 +179,43 @@ def left_over(log_factor: Any, terms: Any) -> Any:
 
 
 def by_differences(function: Callable[[Floats], float], theta: Floats) -> Quadratic:
-    """Find the derivatives of a smooth function by central differences."""
-    d, value, steps = len(theta), function(theta), STEP * np.maximum(np.abs(theta), 1.0)
-    axes = np.diag(steps)
-    ahead, behind = (np.array([function(theta + sign * axis) for axis in axes]) for sign in (1.0, -1.0))
-    hessian = np.diag((ahead + behind - 2.0 * value) / steps**2)
+    """Find the derivatives of a smooth function by central differences; quickly, if it is compiled."""
+    steps = STEP * np.maximum(np.abs(theta), 1.0)
+    found = _compiled_differences() if hasattr(function, "py_func") else _differences
+    gradient, hessian, largest = found(function, theta, steps)
+    # What rounding alone would give is zero: most parameters do not depend on each other.
+    noise = ROUNDED * np.finfo(np.float64).eps * largest / (steps[:, None] * steps)
+    return Quadratic(float(function(theta)), gradient, np.where(np.abs(hessian) > noise, hessian, 0.0))
+
+
+def _flat(theta: Floats) -> float:
+    return 0.0
+
+
+@functools.cache
+def _compiled_differences() -> Any:
+    return numba.njit(_differences)
+
+
+def _differences(function, theta, steps):  # type: ignore[no-untyped-def]
+    """Give gradient, Hessian, and the largest value met."""
+    d, x, value = len(theta), theta.copy(), function(theta)
+    ahead, behind, hessian = np.empty(d), np.empty(d), np.empty((d, d))
+    for i in range(d):
+        x[i] = theta[i] + steps[i]
+        ahead[i] = function(x)
+        x[i] = theta[i] - steps[i]
+        behind[i] = function(x)
+        x[i] = theta[i]
+        hessian[i, i] = (ahead[i] + behind[i] - 2.0 * value) / steps[i] ** 2
     for i in range(d):
         for j in range(i):
-            both = function(theta + axes[i] + axes[j]) + function(theta - axes[i] - axes[j])
+            x[i], x[j] = theta[i] + steps[i], theta[j] + steps[j]
+            both = function(x)
+            x[i], x[j] = theta[i] - steps[i], theta[j] - steps[j]
+            both += function(x)
+            x[i], x[j] = theta[i], theta[j]
             mixed = both - ahead[i] - behind[i] - ahead[j] - behind[j] + 2.0 * value
             hessian[i, j] = hessian[j, i] = 0.5 * mixed / (steps[i] * steps[j])
-    return Quadratic(value, (ahead - behind) / (2.0 * steps), hessian)
+    largest = max(np.abs(ahead).max(), np.abs(behind).max(), abs(value))
+    return (ahead - behind) / (2.0 * steps), hessian, largest

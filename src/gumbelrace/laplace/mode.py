@@ -1,6 +1,6 @@
 """The mode of a posterior, by Newton's method with safeguards."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -64,8 +64,8 @@ def find_mode(model: Model, start: Floats | None = None) -> Mode:
     value = model.value(theta)
     if not np.isfinite(value):
         raise NoMode(f"the log posterior is {value} at the start {named(model.names, theta)}; give another")
-    if len(theta) > MANY:
-        theta = roughly(model, theta)
+    if model.gradient is not None and len(theta) > MANY:
+        theta = roughly(model, model.gradient, theta)
     for _ in range(MOST_STEPS):
         mode = Mode(theta, model.prior(theta), model.factors(theta))
         whole = mode.prior.plus(mode.factors)
@@ -85,12 +85,12 @@ def find_mode(model: Model, start: Floats | None = None) -> Mode:
     return mode
 
 
-def roughly(model: Model, theta: Floats) -> Floats:
+def roughly(model: Model, gradient: Callable[[Floats], Floats], theta: Floats) -> Floats:
     """Go most of the way by gradients."""
 
     def minus(point: Floats) -> tuple[float, Floats]:
         value = model.value(point)
-        return (-value, -model.gradient(point)) if np.isfinite(value) else (np.inf, np.zeros_like(point))
+        return (-value, -gradient(point)) if np.isfinite(value) else (np.inf, np.zeros_like(point))
 
     options = {"maxiter": ROUGHLY, "maxcor": 20}
     found = scipy.optimize.minimize(minus, theta, jac=True, method="L-BFGS-B", options=options)

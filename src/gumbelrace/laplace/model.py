@@ -3,7 +3,7 @@
 A posterior is p(θ) ∝ p0(θ) ∏_{n < N} f_n(θ); θ is a vector of real numbers without constraints.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -48,8 +48,9 @@ class Model(Protocol):
     def value(self, theta: Floats) -> float:
         """Give log p0(θ) + Σ log f_n(θ); -inf or NaN where θ is impossible."""
 
-    def gradient(self, theta: Floats) -> Floats:
-        """Give the gradient of the same; asked for where there are many parameters."""
+    @property
+    def gradient(self) -> Callable[[Floats], Floats] | None:
+        """The gradient of the same, where it costs much less than a Hessian; else None."""
 
     def prior(self, theta: Floats) -> Quadratic:
         """Give log p0 near θ."""

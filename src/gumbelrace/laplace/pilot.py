@@ -22,10 +22,14 @@ POINTS = 16
 SEED = 0
 # A law with heavier tails must be better by that much: the shares are estimates.
 CLEARLY = 1.1
-# So many standard deviations out, log importance weights may be that much larger than those of usual points.
+# So many standard deviations out, log importance weights may be that much larger than at usual points.
 FAR_OUT, HEAVIER = 4.0, 1.5
 # Parameters that are tried far out: as many as read about so many rows, and no fewer than that.
-AFFORDABLE, FEWEST = 5e7, 4
+AFFORDABLE, FEWEST = 2e7, 4
+
+
+# With so large a misfit no law will do, and none is looked for.
+HOPELESS = 3.0
 
 
 class Tails(NamedTuple):
@@ -110,12 +114,15 @@ def pilot_of(model: Model, mode: Mode) -> Pilot:
             "no normal law is close to it; transform the parameters"
         )
     densities = np.stack([law.log_density(z) for law in LAWS])
-    far = np.stack([law.log_density(z_far) for law in LAWS])
-    excess = excesses(heights[:POINTS] - densities[:, :POINTS], heights_at(model, mode, z_far @ root.T) - far)
-    best = chosen(efficiencies(heights, densities), excess)
+    beside_normal = heights[:POINTS] - densities[0, :POINTS]
+    misfit = float(np.std(beside_normal[np.isfinite(beside_normal)]))
+    best = len(LAWS) - 1
+    if misfit < HOPELESS:
+        far = heights_at(model, mode, z_far @ root.T) - np.stack([law.log_density(z_far) for law in LAWS])
+        excess = excesses(heights[:POINTS] - densities[:, :POINTS], far)
+        best = chosen(efficiencies(heights, densities), excess)
     own = slice(best * POINTS, (best + 1) * POINTS)
-    log_weights, misfit = heights[own] - densities[best, own], heights[:POINTS] - densities[0, :POINTS]
-    forecast = forecast_of(log_weights, squares[best], float(np.std(misfit[np.isfinite(misfit)])))
+    forecast = forecast_of(heights[own] - densities[best, own], squares[best], misfit)
     return Pilot(root, LAWS[best], row_weights(squares[best]), forecast)
 
 
@@ -141,7 +148,8 @@ def points_far_out(root: Floats, size: int) -> Floats:
 
 def excesses(usual: Floats, far: Floats) -> Floats:
     """By how much log importance weights of each law far out exceed those of usual points."""
-    found: Floats = np.nanmax(far, axis=1) - np.nanmedian(np.where(np.isfinite(usual), usual, np.nan), axis=1)
+    at_usual = np.nanmedian(np.where(np.isfinite(usual), usual, np.nan), axis=1)
+    found: Floats = np.nanmax(far, axis=1) - at_usual
     return found
 
 

@@ -12,11 +12,13 @@ from gumbelrace.chain.run import run
 from gumbelrace.chain.trace import Trace
 from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.errors import PoorFit
+from gumbelrace.kernels.blocks import Blocks
 from gumbelrace.kernels.metropolis import Metropolis, Mixture
 from gumbelrace.kernels.normal_laws import NormalPseudoprior
-from gumbelrace.kernels.target import Likelihood, Position, checked_point
+from gumbelrace.kernels.target import Position, checked_point
+from gumbelrace.laplace.blocks import plan_blocks
 from gumbelrace.laplace.compiled import CompiledModel
-from gumbelrace.laplace.mode import find_mode
+from gumbelrace.laplace.mode import Mode, find_mode
 from gumbelrace.laplace.model import Floats
 from gumbelrace.laplace.pilot import Forecast, Pilot, pilot_of
 from gumbelrace.methods.base import Method
@@ -29,6 +31,8 @@ MUCH = 0.25
 SELDOM = 0.2
 # Correlations of small steps that are tried, and steps of each trial.
 CORRELATIONS, TRIAL = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98), 300
+# Where so few effective draws a step are expected of so many parameters or more, they are drawn in blocks.
+POOR, MANY = 0.1, 8
 SMALL_STEPS, MANY_SMALL_STEPS = 0.1, 0.9
 
 
@@ -51,16 +55,11 @@ class Posterior:
     mode: Floats
     law: NormalPseudoprior
     forecast: Forecast
-    kernel: Metropolis
+    kernel: Metropolis | Blocks
 
     def __repr__(self) -> str:
         """Say what a chain will do."""
         return f"Posterior(parameters={len(self.mode)}, forecast: {self.forecast})"
-
-    @property
-    def likelihood(self) -> Likelihood:
-        """The log factors, less their expansion at the mode."""
-        return self.kernel.likelihood
 
     def sample(
         self, draws: int = 1000, *, chains: int = 4, warmup: int = 100, rng: Rng = None, **options: Any
@@ -172,11 +171,21 @@ def posterior(
     names = [f"theta[{i}]" for i in range(len(point))]
     model = CompiledModel(log_factor, terms, *given, log_prior, point, names, remainder)
     mode = find_mode(model)
+    return made_ready(model, mode, log_prior, method)
+
+
+def made_ready(model: Any, mode: Mode, log_prior: Any, method: Method | None) -> Posterior:
+    """Give the posterior with a kernel that draws all parameters at once, or blocks of them."""
     pilot = pilot_of(model, mode)
-    return made_ready(mode.theta, pilot, model.likelihood(mode, pilot), log_prior, method)
+    law = NormalPseudoprior(mode.theta, pilot.root @ pilot.root.T)
+    if pilot.forecast.effective < POOR and len(mode.theta) >= MANY:
+        planned = plan_blocks(model, mode)
+        blocks = Blocks(planned.blocks, planned.law, log_prior=log_prior, method=method)  # type: ignore[arg-type]
+        return Posterior(mode.theta, law, planned.forecast, blocks)
+    return at_once(mode.theta, pilot, model.likelihood(mode, pilot), log_prior, method)
 
 
-def made_ready(
+def at_once(
     mode: Floats, pilot: Pilot, likelihood: Any, log_prior: Any, method: Method | None
 ) -> Posterior:
     """Give the posterior with its kernel, small steps tuned where independent ones are seldom accepted."""
