@@ -48,10 +48,15 @@ class CompiledModel:
     @property
     def start(self) -> Floats:
         """The start that was given, or the mode of a few of the rows, which is close to that of all."""
+        return self.given_start if self.few is self else find_mode(self.few).theta
+
+    @functools.cached_property
+    def few(self) -> "CompiledModel":
+        """The same model of some of its rows; itself if there are few."""
         if self.size < MANY_TIMES * FEW or self.rows is not None:
-            return self.given_start
-        few = np.random.default_rng(SEED).choice(self.size, FEW, replace=False)
-        return find_mode(replace(self, rows=np.sort(few))).theta
+            return self
+        some = np.random.default_rng(SEED).choice(self.size, FEW, replace=False)
+        return replace(self, rows=np.sort(some))
 
     @functools.cached_property
     def _parts(self) -> list[NDArray[np.int64]]:

@@ -12,11 +12,18 @@ from gumbelrace.laplace.model import Floats, Model, Quadratic
 # A mode is found when Newton's next step is shorter than that many standard deviations of the posterior. So
 # short a step may not be seen to go uphill, for rounding: then it is found as well.
 FOUND, HARDLY_UPHILL = 1e-4, 1e-2
+# Towards a mode at infinity, which labels have that a plane separates, steps stay as long: no longer than
+# that share of the point's own size are those of a mode.
+SHORT = 1e-2
 MOST_STEPS, MOST_HALVINGS = 100, 30
 # A step goes uphill by at least that share of what its slope says.
 ARMIJO = 1e-4
 # Curvatures below that share of the largest (parameters scaled to equal curvature) are those of no mode.
 FLAT = 1e-10
+# Starts from which another mode is looked for, how far around a mode they lie (relative to its size), how
+# many standard deviations away it counts as another, and by how much it may be lower.
+STARTS, AROUND, APART, LOWER = 8, 2.0, 6.0, 5.0
+SEED = 3
 # With more parameters than that a Hessian costs much more than a gradient: those lead most of the way.
 MANY, ROUGHLY = 64, 300
 
@@ -72,17 +79,34 @@ def find_mode(model: Model, start: Floats | None = None) -> Mode:
         check_finite(whole, model, theta)
         bowl = bowl_of(-whole.hessian)
         step, distance = bowl.newton_step(whole.gradient)
-        length = 0.0 if distance < FOUND else uphill(model, theta, whole, step)
+        settled = float(np.abs(step).max()) <= SHORT * (1.0 + float(np.abs(theta).max()))
+        length = 0.0 if distance < FOUND and settled else uphill(model, theta, whole, step)
         if length == 0.0:
             break
         theta = theta + length * step
-    check_curved(bowl, model.names)
+    check_curved(bowl, model.names, settled or distance > HARDLY_UPHILL)
     if distance > HARDLY_UPHILL:
         raise NoMode(
             f"no mode was found: after {MOST_STEPS} steps at most it is still {distance:.2g} standard "
             f"deviations away, at {named(model.names, theta)}; give a start closer to it, or scale the data"
         )
     return mode
+
+
+def other_mode(model: Model) -> Floats | None:
+    """Look for a second mode about as high, from starts all around; among few rows, if there are many."""
+    rng, few = np.random.default_rng(SEED), model.few
+    known = find_mode(few)
+    height, spread = few.value(known.theta), AROUND * np.maximum(np.abs(known.theta), 1.0)
+    for _ in range(STARTS):
+        try:
+            found = find_mode(few, known.theta + spread * rng.standard_normal(len(spread))).theta
+        except NoMode:
+            continue
+        apart = found - known.theta
+        if apart @ known.precision @ apart > APART**2 and few.value(found) > height - LOWER:
+            return found
+    return None
 
 
 def roughly(model: Model, gradient: Callable[[Floats], Floats], theta: Floats) -> Floats:
@@ -128,10 +152,10 @@ def check_finite(whole: Quadratic, model: Model, theta: Floats) -> None:
             )
 
 
-def check_curved(bowl: Bowl, names: Sequence[str]) -> None:
+def check_curved(bowl: Bowl, names: Sequence[str], settled: bool) -> None:
     """Refuse a place where the posterior is flat, or not even a mode, and name the parameters."""
     least = int(np.argmin(bowl.curvatures))
-    if bowl.curvatures[least] > FLAT * bowl.curvatures[-1]:
+    if settled and bowl.curvatures[least] > FLAT * bowl.curvatures[-1]:
         return
     loadings = np.abs(bowl.scales * bowl.axes[:, least])
     guilty = np.flatnonzero(loadings > 0.3 * loadings.max()).tolist()

@@ -45,6 +45,10 @@ class Model(Protocol):
     def start(self) -> Floats:
         """Where to begin looking for the mode."""
 
+    @property
+    def few(self) -> "Model":
+        """The same model of some of its rows, on which to try things; itself if there are few."""
+
     def value(self, theta: Floats) -> float:
         """Give log p0(θ) + Σ log f_n(θ); -inf or NaN where θ is impossible."""
 

@@ -1,7 +1,7 @@
 """Posterior draws of a model in one call: mode, law, expansion, pilot, chains, checks."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from gumbelrace.kernels.normal_laws import NormalPseudoprior
 from gumbelrace.kernels.target import Position, checked_point
 from gumbelrace.laplace.blocks import plan_blocks
 from gumbelrace.laplace.compiled import CompiledModel
-from gumbelrace.laplace.mode import Mode, find_mode
+from gumbelrace.laplace.mode import Mode, find_mode, named, other_mode
 from gumbelrace.laplace.model import Floats
 from gumbelrace.laplace.pilot import Forecast, Pilot, pilot_of
 from gumbelrace.methods.base import Method
@@ -27,13 +27,16 @@ from gumbelrace.population.trial import checked_data, checked_dispatcher
 
 # A chain that is to read more than that share of the rows a step saves little.
 MUCH = 0.25
-# Independent proposals that are accepted less often than that are mixed with many small steps.
-SELDOM = 0.2
+# Independent proposals that are accepted less often than that are mixed with many small steps; those that
+# are accepted more often than that, with few.
+SELDOM, OFTEN = 0.2, 0.9
 # Correlations of small steps that are tried, and steps of each trial.
 CORRELATIONS, TRIAL = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98), 300
 # Where so few effective draws a step are expected of so many parameters or more, they are drawn in blocks.
 POOR, MANY = 0.1, 8
-SMALL_STEPS, MANY_SMALL_STEPS = 0.1, 0.9
+FEW_SMALL_STEPS, SMALL_STEPS, MANY_SMALL_STEPS = 0.02, 0.1, 0.9
+# Chains whose R-hat is larger disagree.
+LARGEST_RHAT = 1.01
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,13 +51,16 @@ class Posterior:
         Laplace's approximation: the normal law of the same mode and curvature.
     forecast : Forecast
         What the pilot expects of a chain: rows a step, acceptance, effective draws a step.
-    kernel : Metropolis
+    names : sequence of str
+        The name of each parameter.
+    kernel : Metropolis or Blocks
         The kernel: ``gr.run(posterior.kernel, steps=...)`` runs chains of it as well.
     """
 
     mode: Floats
     law: NormalPseudoprior
     forecast: Forecast
+    names: Sequence[str]
     kernel: Metropolis | Blocks
 
     def __repr__(self) -> str:
@@ -83,14 +89,19 @@ class Posterior:
         Warns
         -----
         PoorFit
-            The pilot found that the normal law is so far from the posterior that little is saved.
+            The pilot found that the normal law is so far from the posterior that little is saved, or chains
+            disagree (R-hat above 1.01).
         PromiseBroken
             As `run` does.
         """
         generator = as_generator(rng)
         self.warn()
         starts = [self.start(generator) for _ in range(checked_count(chains, "chains"))]
-        return run(self.kernel, starts, steps=draws, warmup=warmup, chains=chains, rng=generator, **options)
+        trace = run(
+            self.kernel, starts, steps=draws, warmup=warmup, chains=chains, rng=generator, **options
+        )
+        warn_of_chains(trace["position"], self.names)
+        return trace
 
     def start(self, rng: np.random.Generator) -> Position:
         """Draw a state to start from, by the law, where the prior allows it."""
@@ -176,25 +187,37 @@ def posterior(
 
 def made_ready(model: Any, mode: Mode, log_prior: Any, method: Method | None) -> Posterior:
     """Give the posterior with a kernel that draws all parameters at once, or blocks of them."""
+    warn_of(other_mode(model), model.names)
     pilot = pilot_of(model, mode)
     law = NormalPseudoprior(mode.theta, pilot.root @ pilot.root.T)
     if pilot.forecast.effective < POOR and len(mode.theta) >= MANY:
         planned = plan_blocks(model, mode)
         blocks = Blocks(planned.blocks, planned.law, log_prior=log_prior, method=method)  # type: ignore[arg-type]
-        return Posterior(mode.theta, law, planned.forecast, blocks)
-    return at_once(mode.theta, pilot, model.likelihood(mode, pilot), log_prior, method)
+        return Posterior(mode.theta, law, planned.forecast, model.names, blocks)
+    kernel = at_once(law, pilot, model.likelihood(mode, pilot), log_prior, method)
+    return Posterior(mode.theta, law, pilot.forecast, model.names, kernel)
+
+
+def warn_of(other: Floats | None, names: Sequence[str]) -> None:
+    """Warn of a second mode: chains around the first will not find it."""
+    if other is not None:
+        warnings.warn(
+            f"the posterior has more than one mode: another lies near {named(names, other)}. Draws will be "
+            "those around one of them; order what can be exchanged, or sample by something that finds both",
+            PoorFit,
+            stacklevel=4,
+        )
 
 
 def at_once(
-    mode: Floats, pilot: Pilot, likelihood: Any, log_prior: Any, method: Method | None
-) -> Posterior:
-    """Give the posterior with its kernel, small steps tuned where independent ones are seldom accepted."""
-    law = NormalPseudoprior(mode, pilot.root @ pilot.root.T)
-    proposal = Mixture(law, *pilot.tails, small_steps=SMALL_STEPS)
-    kernel = Metropolis(likelihood, proposal, log_prior=log_prior, method=method)  # type: ignore[arg-type]
-    if pilot.forecast.acceptance < SELDOM:
-        kernel = tuned(kernel, proposal)
-    return Posterior(mode, law, pilot.forecast, kernel)
+    law: NormalPseudoprior, pilot: Pilot, likelihood: Any, log_prior: Any, method: Any
+) -> Metropolis:
+    """Give a kernel that draws all parameters, small steps tuned where others are seldom accepted."""
+    acceptance = pilot.forecast.acceptance
+    small_steps = FEW_SMALL_STEPS if acceptance > OFTEN else SMALL_STEPS
+    proposal = Mixture(law, *pilot.tails, small_steps=small_steps)
+    kernel = Metropolis(likelihood, proposal, log_prior=log_prior, method=method)
+    return kernel if acceptance > SELDOM else tuned(kernel, proposal)
 
 
 def tuned(kernel: Metropolis, proposal: Mixture) -> Metropolis:
@@ -210,3 +233,34 @@ def squared_jump(kernel: Metropolis, law: NormalPseudoprior) -> float:
     points: Any = kernel.steps(rng, chain, TRIAL).states.position
     z = np.stack([law.standardised(point) for point in points])
     return float(np.square(np.diff(z[TRIAL // 3 :], axis=0)).sum(axis=1).mean())
+
+
+def warn_of_chains(draws: Floats, names: Sequence[str]) -> None:
+    """Warn if chains have not come to the same law."""
+    found = split_rhat(draws)
+    worst = int(np.argmax(found))
+    if found[worst] > LARGEST_RHAT:
+        warnings.warn(
+            f"chains disagree: R-hat of {names[worst]} is {found[worst]:.3f}, above {LARGEST_RHAT}; draw more, "
+            "or look whether the model has several modes or a funnel",
+            PoorFit,
+            stacklevel=3,
+        )
+
+
+def split_rhat(draws: Floats) -> Floats:
+    """Give R-hat of each column of draws, of shape (chains, draws, d), each chain cut into halves.
+
+    Examples
+    --------
+    >>> apart = np.random.default_rng(0).normal(size=(4, 100, 1)) + np.arange(4)[:, None, None]
+    >>> bool(split_rhat(apart)[0] > 1.5)
+    True
+    """
+    half = draws.shape[1] // 2
+    if half < 2:
+        return np.ones(draws.shape[2])
+    halves = np.concatenate([draws[:, :half], draws[:, half : 2 * half]])
+    within, between = halves.var(axis=1, ddof=1).mean(axis=0), halves.mean(axis=1).var(axis=0, ddof=1)
+    found: Floats = np.sqrt((half - 1) / half + between / np.maximum(within, 1e-300))
+    return found
