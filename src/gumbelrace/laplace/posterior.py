@@ -241,8 +241,8 @@ def warn_of_chains(draws: Floats, names: Sequence[str]) -> None:
     worst = int(np.argmax(found))
     if found[worst] > LARGEST_RHAT:
         warnings.warn(
-            f"chains disagree: R-hat of {names[worst]} is {found[worst]:.3f}, above {LARGEST_RHAT}; draw more, "
-            "or look whether the model has several modes or a funnel",
+            f"chains disagree: R-hat of {names[worst]} is {found[worst]:.3f}, above {LARGEST_RHAT}; draw "
+            "more, or look whether the model has several modes or a funnel",
             PoorFit,
             stacklevel=3,
         )
