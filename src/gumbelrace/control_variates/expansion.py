@@ -324,13 +324,26 @@ class Sums(NamedTuple):
     largest: float  # the largest size of a row's terms
 
 
+class _Totals(NamedTuple):
+    """Room for sums of derivatives along directions: made in NumPy, or else compiled for every factor."""
+
+    slopes: Floats
+    curvatures: Floats
+    own: Floats  # the slopes of one row
+    outer: Floats
+    numbers: Floats  # the sum of values, the largest size of a row's terms
+
+
 def sums_of(terms: Any, data: tuple[Any, ...], centre: Floats, rows: NDArray[np.int64], order: int) -> Sums:
     """Sum values, gradients and Hessians, found from derivatives along the axes and between them."""
     d = len(centre)
     axes = np.eye(d)
     first, second = np.triu_indices(d, 1)
     directions = np.concatenate([axes, axes[first] + axes[second]]) if order == 2 else axes
-    value, slopes, curvatures, outer, largest = _directional_sums(terms)(rows, centre, directions, data)
+    slopes, curvatures, own = np.zeros((3, len(directions)))
+    totals = _Totals(slopes, curvatures, own, np.zeros((d, d)), np.zeros(2))
+    _directional_sums(terms)(rows, centre, directions, data, totals)
+    (value, largest), outer = totals.numbers.tolist(), totals.outer
     if order == 1:
         return Sums(value, slopes, np.zeros((d, d)), outer, largest)
     hessian = np.diag(curvatures[:d])
@@ -342,22 +355,20 @@ def sums_of(terms: Any, data: tuple[Any, ...], centre: Floats, rows: NDArray[np.
 @functools.lru_cache(maxsize=256)
 def _directional_sums(terms: Any) -> Any:
     @numba.njit(nogil=True)
-    def sums(rows, centre, directions, data):  # type: ignore[no-untyped-def]
-        total, largest, k, d = 0.0, 0.0, len(directions), len(centre)
-        slopes, curvatures, own, outer = np.zeros(k), np.zeros(k), np.zeros(k), np.zeros((d, d))
+    def add_up(rows, centre, directions, data, totals):  # type: ignore[no-untyped-def]
+        slopes, curvatures, own, outer, numbers = totals
         for n in rows:
             size = 0.0
-            for i in range(k):
+            for i in range(len(directions)):
                 value, slope, curvature = terms(n, centre, directions[i], *data)
                 slopes[i] += slope
                 own[i] = slope
                 curvatures[i] += curvature
                 size += abs(slope) + abs(curvature)
-            total += value
-            largest = max(largest, abs(value) + size)
-            for i in range(d):
-                for j in range(d):
+            numbers[0] += value
+            numbers[1] = max(numbers[1], abs(value) + size)
+            for i in range(len(centre)):
+                for j in range(len(centre)):
                     outer[i, j] += own[i] * own[j]
-        return total, slopes, curvatures, outer, largest
 
-    return sums
+    return add_up
