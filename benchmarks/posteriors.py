@@ -290,8 +290,8 @@ def compare(size: int, dimension: int, seconds: float) -> None:
     tests = [
         ("Race", uneven, gr.Race(delta=1e-5), None),
         ("Betting", uneven, gr.Betting(delta=1e-3), None),
-        ("Penalty, equal rows", even, gr.methods.Penalty(), "penalty by hand"),
-        ("Penalty, weighted rows", uneven, gr.methods.Penalty(), "penalty by hand"),
+        ("Penalty, equal rows", even, gr.Penalty(), "penalty by hand"),
+        ("Penalty, weighted rows", uneven, gr.Penalty(), "penalty by hand"),
         ("Thinning", uneven, gr.Thinning(), "thinning by hand"),
     ]
     hands, lines = dict[str, Run](), []

@@ -1,8 +1,8 @@
 """Code that is only ever linked into other code, and compiled there.
 
-numba makes machine code of every function it compiles, and of a copy of all that the function calls: code
-five calls deep is optimised and translated five times over, and of all that only the last is ever run. What
-is called from compiled code alone is left as it is until it lies in the kernel that Python calls.
+numba makes machine code of every function that it compiles, together with a copy of all that it calls: code
+five calls deep is optimised and translated five times, and only the last of these is ever run. What only
+compiled code calls is kept as it is, until it lies in the kernel that Python calls.
 """
 
 from typing import Any
@@ -13,7 +13,10 @@ from numba.core.compiler import Compiler
 
 
 class _Places:
-    """Makes where code finds its Python objects (to print, for one); else that is made with machine code."""
+    """Makes the place where a function's code finds its Python objects, for example to print.
+
+    numba makes it with the machine code.
+    """
 
     def __init__(self, codegen: Any) -> None:
         self._codegen = codegen
@@ -33,7 +36,7 @@ class _Linked(JITCodeLibrary):  # type: ignore[misc]
         return _Places(self._codegen)
 
     def _optimize_final_module(self) -> None:
-        pass
+        """Leave it to the kernel."""
 
     def _finalize_final_module(self) -> None:
         self._finalized = True

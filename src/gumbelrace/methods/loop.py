@@ -35,7 +35,6 @@ from gumbelrace.methods.state import (
 )
 from gumbelrace.population.base import CODE, FINE, Floats, Source
 
-
 # What a plan calls that is never asked.
 NOTHING = 0
 
