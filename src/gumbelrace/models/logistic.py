@@ -120,10 +120,9 @@ def mode(x: ArrayLike, y: ArrayLike, prior_scale: float = np.inf) -> tuple[Float
     """
     rows, labels = checked_labels(x, y)
 
-    def slope(s: Floats) -> Floats:
-        return labels - scipy.special.expit(s)
+    def chance(s: Floats) -> Floats:
+        p: Floats = scipy.special.expit(s)
+        return p
 
-    def curvature(s: Floats) -> Floats:
-        return -scipy.special.expit(s) * scipy.special.expit(-s)
-
-    return mode_of_labels(rows, Curve(slope, curvature), prior_scale)
+    curve = Curve(lambda s: labels - chance(s), lambda s: -chance(s) * chance(-s))
+    return mode_of_labels(rows, curve, prior_scale)

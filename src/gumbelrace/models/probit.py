@@ -16,8 +16,8 @@ from gumbelrace.population.arrays import Floats
 
 # The largest third derivative of log Φ(s) is 0.295718819193, at s = 1.002369: rounded up.
 THIRD = 0.29571882
-# Below TAIL, 1 / Φ comes from Laplace's continued fraction, of which so many terms are exact there.
-TAIL, TERMS = -5.0, 16
+# Below TAIL, 1 / Φ comes from Laplace's continued fraction, of which so many terms are enough there.
+TAIL, TERMS = -8.0, 16
 LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
 
 

@@ -84,9 +84,8 @@ def mode(
     """
     rows, observed = checked_pair(x, y, "an observation")
     _check_law(freedom, scale)
-    found = find_mode(
-        rows, _curve(observed, freedom, scale), prior_scale, np.linalg.lstsq(rows, observed)[0]
-    )
+    start = np.asarray(np.linalg.lstsq(rows, observed)[0], np.float64)
+    found = find_mode(rows, _curve(observed, freedom, scale), prior_scale, start)
     if found is None:
         raise NoMode("no mode was found: columns of x depend on each other; give a prior_scale")
     return found
