@@ -151,3 +151,41 @@ def test_half_of_a_bound_is_an_error_that_names_a_row(name, bounds):
     """Where every fifth row is 1, the third derivatives of some are about as large as any."""
     with pytest.raises(RewardOutOfRange, match="row"):
         Regression(1, name, every=5).chain(gr.Thinning(), bounds, share=0.5)
+
+
+# ---- Who decides if nobody says ----
+
+
+def test_thinning_is_the_default_where_rings_are_few():
+    """It keeps the law of quadrature, as in `test_a_chain_has_the_law_of_quadrature`."""
+    posterior = Regression(1)
+    kernel = gr.Metropolis(posterior.likelihood("rows"), gr.kernels.RandomWalk(0.1))
+    assert repr(kernel.method) == "default method (Thinning)"
+    assert kernel.method.promise == gr.Thinning().promise
+    deviation, _ = worst(posterior.chain(None), posterior.exact())
+    assert deviation < 4.5
+    assert posterior.rows_read < gr.Penalty().least_rows
+
+
+def test_penalty_is_the_default_where_rings_would_be_many():
+    posterior = Regression(1)
+    for likelihood in (
+        posterior.likelihood("rows", share=1000.0),
+        gr.likelihood(logistic.log_factor, posterior.data, SIZE),
+        gr.likelihood(logistic.log_factor, posterior.data, SIZE, reward_range=(-100.0, 0.0)),
+    ):
+        kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.1))
+        assert repr(kernel.method) == "default method (Penalty)"
+
+
+def test_what_rings_reject_counts_as_well():
+    """A few rings that let hardly any move pass cost more than many that do."""
+    rewards = np.full((10, 2), [0.5, 0.0])
+    moves = [gr.table(rewards, reward_range=(0.0, 0.5))]
+    assert gr.Thinning().rows_a_move(moves, 48.0) > 48.0
+    assert gr.Thinning().rows_a_move([gr.table(0.01 * rewards)], 48.0) < 1.0
+
+
+def test_a_bound_that_does_not_hold_is_not_relied_upon():
+    likelihood = Regression(1, every=5).likelihood("rows", share=0.1)
+    assert repr(gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.1)).method) == "default method (Penalty)"

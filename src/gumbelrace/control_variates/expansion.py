@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.control_variates.pilot import (
+    WIDER,
     check_pilot,
     check_residuals,
     heavy_rows,
@@ -167,6 +168,15 @@ class ParameterTaylor:
         weighted = Rows(self.size, weights=row_weights(found.squares), bounds=self.rows.bounds)
         chosen = replace(self, rows=weighted, pilot=None, needs_head=self.pilot.share is not None)
         return chosen._with_head(head)
+
+    @property
+    def typical_points(self) -> Floats | None:
+        """Points of Laplace's law, the same in every run; None where the Hessian does not tell it."""
+        try:
+            precision = np.linalg.cholesky(-self.hessian)
+        except np.linalg.LinAlgError:
+            return None
+        return pilot_points(self.centre, np.linalg.inv(precision).T / WIDER)
 
     @functools.cached_property
     def without_head(self) -> "ParameterTaylor":

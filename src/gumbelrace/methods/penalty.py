@@ -125,7 +125,7 @@ def make_estimate(rule: Reading, workspace: SharedWorkspace) -> bool:
     """Read a pilot, and as many rows as it asks for; all if that takes no longer. False after a fault."""
     state, work = workspace.state, workspace.work
     at_once = rule.most == 0.0 or state.tally[AT_ONCE] == 1
-    if at_once or takes_all(workspace, rule.first + PILOT_ROWS):
+    if at_once or takes_all(workspace, PILOT_ROWS + rule.first):
         return read_all(workspace)
     if not read_rows(workspace, PILOT_ROWS, rule.first):
         return False
@@ -388,6 +388,11 @@ class Penalty(Method):
         _check_positive(self.most_variance, "most_variance")
         if self.error != np.inf:
             _check_positive(self.error, "error")
+
+    @property
+    def least_rows(self) -> int:
+        """Rows that are read at least for a decision, unless there are fewer."""
+        return PILOT_ROWS + self.first
 
     @property
     def promise(self) -> Promise:
