@@ -46,8 +46,8 @@ CHAIN_DELTA, CHAIN_DELTA_BY_NORMAL_LAW = 1e-3, 1e-5
 SINGLE_DELTA = 0.05
 
 
-def default_method(population: Population, delta: float = SINGLE_DELTA) -> Method:
-    """Give the default method of a single decision."""
+def race_of(population: Population, delta: float = SINGLE_DELTA) -> Method:
+    """Give the race that makes a single decision."""
     return Default(delta, delta).where(population.knows_range)
 
 

@@ -53,11 +53,11 @@ from gumbelrace.population.base import (
 )
 
 # Rings that are read at a time: at first, and later. What is read after a rejection is read in vain.
-FIRST, MOST = 4, 64
+FIRST_RINGS, MOST_RINGS = 4, 64
 # How often each of some typical moves is tried out.
 TRIES = 64
 # A loss may exceed its bound by this share, by rounding.
-ROUNDING = 1e-9
+BOUND_ROUNDING = 1e-9
 
 
 class Rings(NamedTuple):
@@ -179,7 +179,7 @@ def propose(rule: Rings, workspace: SharedWorkspace) -> None:
 @part
 def outlasts(rule: Rings, workspace: SharedWorkspace, trial: Trial, temperature: float) -> bool:
     """Whether no ring rejects; False after a fault as well."""
-    left, batch = total(rule, workspace) * trial.width / temperature, FIRST
+    left, batch = total(rule, workspace) * trial.width / temperature, FIRST_RINGS
     while True:
         count = 0
         while count < min(batch, workspace.source.chunk):
@@ -191,7 +191,7 @@ def outlasts(rule: Rings, workspace: SharedWorkspace, trial: Trial, temperature:
             return False
         if left <= 0.0:
             return True
-        batch = min(2 * batch, MOST)
+        batch = min(2 * batch, MOST_RINGS)
 
 
 @part
@@ -221,7 +221,7 @@ def is_beyond(rule: Rings, trial: Trial, loss: float, limit: float) -> bool:
     """Whether a loss, or what would be one if the arms were swapped, is not what the row's bound allows."""
     least = -limit if np.isnan(trial.top) else 0.0
     # Where all rows have the same bound, the reader checks what an arm gains.
-    return loss > limit * (1.0 + ROUNDING) or (rule.uneven and loss < least - ROUNDING * limit)
+    return loss > limit * (1.0 + BOUND_ROUNDING) or (rule.uneven and loss < least - BOUND_ROUNDING * limit)
 
 
 @dataclass(frozen=True)
