@@ -8,8 +8,8 @@ Beside the methods of the package stand the same proposals tested with all rows,
 of them at once, and loops written by hand for this problem alone, which the package is to reach 0.7 of. One
 thread, processor time; effective samples are those of the slowest coordinate.
 
-Effective samples a second (rows a step), 2026-11-17, two cores with much other work; ratios to loops by hand
-are good to a fifth, and were 0.72 to 1.1 for Thinning at d = 10 and more at higher ones:
+Effective samples a second (rows a step), 2026-11-17, two cores with much other work; ratios to loops by
+hand are good to a fifth, and were 0.72 to 1.1 for Thinning at d = 10 and more at higher ones:
 
     N, d                         31,622, 10      1,000,000, 10     100,000, 30      100,000, 50
     Race(delta=1e-5)           70,000 (250)       52,000 (280)   4,200 (1,200)    1,400 (2,200)
