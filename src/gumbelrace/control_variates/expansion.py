@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.control_variates.pilot import (
+    WIDER,
     check_pilot,
     check_residuals,
     heavy_rows,
@@ -168,6 +169,15 @@ class ParameterTaylor:
         chosen = replace(self, rows=weighted, pilot=None, needs_head=self.pilot.share is not None)
         return chosen._with_head(head)
 
+    @property
+    def typical_points(self) -> Floats | None:
+        """Points of Laplace's law, the same in every run; None where the Hessian does not tell it."""
+        try:
+            precision = np.linalg.cholesky(-self.hessian)
+        except np.linalg.LinAlgError:
+            return None
+        return pilot_points(self.centre, np.linalg.inv(precision).T / WIDER)
+
     @functools.cached_property
     def without_head(self) -> "ParameterTaylor":
         """The same expansion for methods that draw rows by their weights: no head that a pilot chose."""
@@ -220,7 +230,7 @@ class ParameterTaylor:
     def form(self) -> "Form":
         """What compiled code needs to sum the expansion."""
         remainder = -1.0 if self.remainder is None else self.remainder
-        numbers = np.array([remainder, self.rounding, 0.5 * (self.order + 1)])
+        numbers = np.array([remainder, self.rounding, self.order])
         return Form(self.gradient, self.hessian, self.metric, numbers)
 
 
@@ -230,7 +240,7 @@ class Form(NamedTuple):
     gradient: Floats
     hessian: Floats
     metric: Floats
-    numbers: Floats  # M (negative: not known), the share of rounding, (order + 1) / 2
+    numbers: Floats  # M (negative: not known), the share of rounding, the order
 
 
 @part
@@ -245,8 +255,12 @@ def known_sum(step: Floats, form: Form) -> tuple[float, float]:
         total += step[i] * (form.gradient[i] + 0.5 * curved)
         squared += scaled * scaled
         length += step[i] * step[i]
-    remainder, rounding, power = form.numbers
-    return total, remainder * squared**power + rounding * (1.0 + length) if remainder >= 0.0 else -1.0
+    remainder, rounding, order = form.numbers
+    if remainder < 0.0:
+        return total, -1.0
+    # A root takes a tenth of the time of a power, which would be a tenth of a step.
+    distance = squared if order == 1.0 else squared * np.sqrt(squared)
+    return total, remainder * distance + rounding * (1.0 + length)
 
 
 @kernel
