@@ -49,6 +49,17 @@ kernel = gr.ClusterGibbs(pairs, method=gr.Race())
 kernel.step(rng, kernel.start(rng=rng))
 """,
 }
+CHAIN = """
+from gumbelrace.models import logistic
+x = rng.normal(size=(20_000, 3))
+y = (rng.random(20_000) < 0.5).astype(float)
+mode, hessian = logistic.mode(x, y)
+law = gr.kernels.NormalPseudoprior(mode, np.linalg.inv(-hessian))
+taylor = gr.parameter_taylor(logistic.terms, (x, y), size=len(y), centre=mode)
+likelihood = gr.likelihood(logistic.log_factor, (x, y), size=len(y)).minus(taylor)
+kernel = gr.Metropolis(likelihood, gr.kernels.Autoregressive(law, correlation=0.0))
+gr.run(kernel, steps=10, rng=rng, progress=False)
+"""
 
 
 class Cache:
@@ -99,12 +110,20 @@ def kernels(quick: bool) -> None:
 
 def factor(quick: bool) -> None:
     """A user's own factor, of which nothing can be kept."""
+    second("factor: a compiled factor of the user's", "compiled(log_factor)", FACTOR)
+
+
+def chain(quick: bool) -> None:
+    """A posterior by Laplace proposals, as in the README."""
+    second("chain: an expansion, Laplace proposals", "run(Metropolis)", CHAIN)
+
+
+def second(title: str, what: str, code: str) -> None:
+    """Judge a second process; the last column is the first one."""
     cache = Cache()
-    first = cache.seconds(FACTOR)
-    shown("factor: a compiled factor of the user's; target: of a second process", [
-        Line("compiled(log_factor)", cache.seconds(FACTOR), 2.0, first)
-    ])  # fmt: skip
+    first = cache.seconds(code)
+    shown(f"{title}; target: of a second process", [Line(what, cache.seconds(code), 2.0, first)])
 
 
 if __name__ == "__main__":
-    run_sections(__doc__, {"draw": draw, "kernels": kernels, "factor": factor})
+    run_sections(__doc__, {"draw": draw, "kernels": kernels, "factor": factor, "chain": chain})

@@ -21,6 +21,17 @@ def missing(source: str) -> list[str]:
     ]
 
 
+def missing_attributes(source: str) -> list[str]:
+    """Name what is written as gr.… and is not there, as far as modules go."""
+    found = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute)]
+    modules = {"gr": "gumbelrace", "gr.kernels": "gumbelrace.kernels", "gr.methods": "gumbelrace.methods"}
+    return [
+        ast.unparse(node)
+        for node in found
+        if (module := modules.get(ast.unparse(node.value))) and not is_there(module, node.attr)
+    ]
+
+
 def is_there(module: str, name: str) -> bool:
     """Whether a module has something of that name, which may be a module of its own."""
     found = importlib.import_module(module)
@@ -35,11 +46,16 @@ def test_there_are_benchmarks():
 
 @pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.name)
 def test_what_a_benchmark_imports_is_there(path):
-    assert missing(path.read_text(encoding="utf-8")) == []
+    source = path.read_text(encoding="utf-8")
+    assert missing(source) == []
+    assert missing_attributes(source) == []
 
 
 def test_what_is_gone_is_named():
     """Negative control."""
     assert missing("from gumbelrace.methods.exact import compared, totals") == [
         "gumbelrace.methods.exact.totals"
+    ]
+    assert missing_attributes("gr.methods.Serfling(), gr.methods.Penalty(), gr.kernels.Position") == [
+        "gr.methods.Penalty"
     ]

@@ -23,7 +23,7 @@ class Logistic:
     """Logistic regression."""
 
     log_factor, terms = staticmethod(logistic.log_factor), staticmethod(logistic.terms)
-    third = 6.0 * logistic.REMAINDER
+    third = logistic.THIRD
     second = 0.25
 
     def __init__(self, size=5000, dimension=3, seed=0):

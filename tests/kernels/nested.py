@@ -60,12 +60,13 @@ class Nested:
         data = (slots.parameters, slots.models, self.y, self.z)
         return slots._replace(population=Compiled(log_factor, data, Rows(len(self.y)), arms, None))
 
-    def kernel(self, method=None, prior=log_prior, **options):
+    def kernel(self, method=None, prior=log_prior, moves=None, **options):
         """Make a kernel whose pseudopriors are wider than the posteriors and beside them."""
         method, models = method or gr.Exact(), []
+        of_move = moves or method
         for mean, covariance in zip(self.means, self.covariances, strict=True):
             law = gr.kernels.NormalPseudoprior(mean + 0.02, 1.5 * covariance)
-            move = gr.Metropolis(self, gr.kernels.Autoregressive(law, 0.6), log_prior=prior, method=method)
+            move = gr.Metropolis(self, gr.kernels.Autoregressive(law, 0.6), log_prior=prior, method=of_move)
             models.append(gr.kernels.Candidate(move, law, prior))
         return gr.CarlinChib(models, self, method=method, **options)
 

@@ -3,7 +3,7 @@
 Oracle: quadrature. False-alarm rate of each statistical test: 1e-4 over seeds.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
 
 import numpy as np
@@ -13,6 +13,7 @@ from tests.kernels.laws import FALSE_ALARM, Cauchy, Line, chain, invariance
 import gumbelrace as gr
 from gumbelrace.errors import FactorFailed, InvalidArgument
 from gumbelrace.methods.exact import Scan
+from gumbelrace.models import student
 
 START = gr.kernels.LangevinState(np.zeros(1))
 
@@ -67,12 +68,15 @@ def test_uncorrected_proposals_are_noticed():
     assert law(kernel, target, 0) < FALSE_ALARM
 
 
+def way_back_mistaken(model):
+    """Give gradients whose sign is wrong on the way back (a step asks twice)."""
+    sign = cycle([1.0, -1.0])
+    return {"gradient": lambda index, x: next(sign) * model.gradient(index, x), "cut": -np.inf}
+
+
 def test_wrong_way_back_is_noticed():
-    """Negative control: the reverse density has the gradient's sign wrong (a step asks twice)."""
-    model, sign = Cauchy(150, seed=1), cycle([1.0, -1.0])
-    kernel, target = cauchy(
-        cut=-np.inf, batch=150, gradient=lambda index, x: next(sign) * model.gradient(index, x)
-    )
+    """Negative control."""
+    kernel, target = cauchy(batch=150, **way_back_mistaken(Cauchy(150, seed=1)))
     assert law(kernel, target, 0) < FALSE_ALARM
 
 
@@ -81,6 +85,45 @@ def test_raced_decisions_stay_within_delta(method):
     """2 decisions of δ = 0.001 move the law by at most 0.002 (Race: if means are normal)."""
     kernel, target = cauchy(size=500, method=method)
     assert law(kernel, target, 1, slack=2e-3) > FALSE_ALARM
+
+
+def share_left(kernel):
+    """Give the share of the rows that decisions leave unread; gradients are read and counted alike."""
+    infos = [info for _, info in chain(kernel, START, 100, seed=4)]
+    return sum(info.rewards - info.evaluations for info in infos) / (100 * 2 * kernel.size)
+
+
+def test_penalty_leaves_the_target_invariant():
+    """2 decisions whose law is within 0.001; not all rows are read. Negative control: a wrong way back."""
+    options = {"size": 4000, "scale": 0.015, "batch": 400, "method": gr.Penalty()}
+    kernel, target = cauchy(**options)
+    assert law(kernel, target, 2, slack=2e-3) > FALSE_ALARM
+    assert share_left(kernel) > 0.2
+    wrong, target = cauchy(**options | way_back_mistaken(Cauchy(4000, seed=1)))
+    assert law(wrong, target, 2, slack=2e-3) < FALSE_ALARM
+
+
+def bounded(size=60):
+    """Give the Cauchy target as residuals that know their bounds: it is Student's with one degree."""
+    model, ones = Cauchy(size, seed=1), np.ones((size, 1))
+    data = ones, model.y, 1.0, 1.0
+    mode, hessian = student.mode(*data)
+    metric = np.sqrt(-hessian)
+    taylor = gr.parameter_taylor(
+        student.terms, data, size, mode, remainder=student.remainder(ones, metric, 1.0, 1.0), metric=metric
+    )
+    return gr.likelihood(student.log_factor, data, size).minus(taylor)
+
+
+def test_thinning_leaves_the_target_invariant():
+    """Exactly, from a share of the rows. Negative control: a wrong way back."""
+    options = {"size": 60, "scale": 0.2, "batch": 60, "method": gr.Thinning()}
+    kernel, target = cauchy(**options)
+    kernel = replace(kernel, likelihood=bounded())
+    assert law(kernel, target, 3) > FALSE_ALARM
+    assert share_left(kernel) > 0.2
+    wrong, target = cauchy(**options | way_back_mistaken(Cauchy(60, seed=1)))
+    assert law(replace(wrong, likelihood=bounded()), target, 3) < FALSE_ALARM
 
 
 @pytest.mark.parametrize("matrix", [True, False])

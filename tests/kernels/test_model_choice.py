@@ -141,6 +141,18 @@ def test_raced_decisions_stay_within_delta(method):
     assert invariance(kernel, problem, np.random.default_rng(1), slack=4e-3) > FALSE_ALARM
 
 
+def test_what_moves_say_of_their_law_is_kept():
+    """The kernels of the models make their steps in Python, and the draw of the model is exact."""
+    problem = Problem(size=4000, strength=0.05)
+    kernel = problem.kernel()
+    moves = [
+        replace(m.kernel, proposal=gr.kernels.RandomWalk(0.01), method=gr.Penalty()) for m in kernel.models
+    ]
+    models = [replace(m, kernel=move) for m, move in zip(kernel.models, moves, strict=True)]
+    infos = [info for _, info in chain(replace(kernel, models=models), kernel.start(rng=2), 20, seed=3)]
+    assert 0.0 < max(info.law_error for info in infos) < 0.01
+
+
 @pytest.mark.parametrize("right", [True, False])
 def test_adapted_weights_estimate_the_evidence(right):
     """8 chains of 600 steps: a t interval of their mean, and the last gain for the bias of adaptation.

@@ -45,6 +45,17 @@ def test_raced_decisions_stay_within_delta(problem):
     assert Nested(size=2000).invariance(kernel, generator(2), slack=4e-3) > FALSE_ALARM
 
 
+def test_decisions_that_find_no_winner_keep_the_law():
+    """2 steps of 2 decisions whose law is within 0.001, and not all rows are read."""
+    problem = Nested(size=4000)
+    kernel = problem.kernel(gr.Absorb(), moves=gr.Penalty())
+    assert kernel.is_compiled
+    assert problem.invariance(kernel, generator(12), slack=4e-3) > FALSE_ALARM
+    info = kernel.steps(generator(13), problem.start(kernel, generator(13), 0), 200).info
+    assert info.evaluations.sum() < 0.9 * info.rewards.sum()
+    assert 0.0 < info.law_error.mean() < 1e-2
+
+
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_a_wrong_pseudoprior_is_noticed(problem, share):
     """Negative control: densities of the laws drawn from without their constants, or with half of them."""

@@ -1,8 +1,7 @@
-"""Thinning: exact laws of moves, draws and chains; what violates a bound; what it cannot be asked."""
+"""Thinning: exact laws of moves and draws; what violates a bound; what it cannot be asked."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numba
 import numpy as np
 import pytest
 from scipy.special import softmax
@@ -148,101 +147,6 @@ def test_an_impossible_arm_loses_unread():
     assert results.evaluations.sum() == 0
 
 
-# ---- Chains ----
-
-
-@numba.njit
-def log_prior(theta):
-    total = 0.0
-    for i in range(len(theta)):
-        total -= theta[i] * theta[i]
-    return 0.5 * total / 9.0
-
-
-class Regression:
-    """A skewed logistic posterior: few labels are 1."""
-
-    def __init__(self, d):
-        rng = np.random.default_rng(5)
-        self.x = np.column_stack([np.ones(SIZE), rng.normal(size=SIZE)])[:, :d].copy()
-        self.y = (np.arange(SIZE) % 40 == 0).astype(float)
-        self.mode, hessian = logistic.mode(self.x, self.y, 3.0)
-        self.law = gr.kernels.NormalPseudoprior(self.mode, np.linalg.inv(-hessian))
-
-    def chain(self, method, bounds, proposal=None, steps=500_000):
-        """Give the standardised positions of a long chain, of a random walk unless told.
-
-        The bounds are one for all rows, those of rows, or those of rows beside a head.
-        """
-        metric = np.linalg.inv(self.law.root)
-        remainder = logistic.remainder(self.x, metric)
-        given, head = remainder.max() if bounds == "one" else remainder, 0.05 if bounds == "head" else 0.0
-        taylor = gr.parameter_taylor(
-            logistic.terms, (self.x, self.y), SIZE, self.mode, remainder=given, metric=metric, outliers=head
-        )
-        likelihood = gr.likelihood(logistic.log_factor, (self.x, self.y), SIZE).minus(taylor)
-        if bounds == "rows":
-            likelihood = replace(likelihood, rows=Rows(SIZE, bounds=remainder / remainder.max()))
-        walk = proposal or gr.kernels.RandomWalk(1.5 * self.law.root)
-        kernel = gr.Metropolis(likelihood, walk, log_prior=log_prior, method=method)
-        states = kernel.steps(np.random.default_rng(6), kernel.start(self.mode), steps).states
-        return (states.position - self.mode) @ metric.T
-
-    def exact(self, statistics):
-        """Find expectations by quadrature: cells of which ±1.5 are edges."""
-        axes = [(np.arange(-120, 120) + 0.5) * 0.075] * self.x.shape[1]
-        z = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
-        theta = self.mode + z @ self.law.root.T
-        heights = -(theta**2).sum(axis=1) / 18.0
-        for x, y in zip(self.x, self.y, strict=True):
-            heights += y * (theta @ x) - np.logaddexp(0.0, theta @ x)
-        return softmax(heights) @ statistics(z)
-
-
-def statistics(z):
-    """Means, squares, and tails beyond ±1.5, of every coordinate."""
-    return np.concatenate([z, z**2, z < -1.5, z > 1.5], axis=1)
-
-
-def worst(chain, exact, batches=100):
-    """Give the largest deviation in standard errors, by batch means."""
-    means = statistics(chain).reshape(batches, -1, len(exact)).mean(axis=1)
-    errors = means.std(axis=0, ddof=1) / np.sqrt(batches)
-    return np.abs((means.mean(axis=0) - exact) / errors).max(), errors.max()
-
-
-@pytest.mark.parametrize(("d", "bounds"), [(1, "one"), (2, "rows"), (2, "head")])
-def test_a_chain_has_the_law_of_quadrature(d, bounds):
-    """Eight statistics within 4.5 standard errors: a false alarm once in 10,000 seeds."""
-    posterior = Regression(d)
-    deviation, error = worst(posterior.chain(gr.Thinning(), bounds), posterior.exact(statistics))
-    assert deviation < 4.5
-    assert error < 0.03
-
-
-class NoRatio(gr.kernels.StudentT):
-    """Negative control: proposals that are taken for symmetric ones."""
-
-    laws = property()  # there is none: Python proposes
-
-    def log_ratio(self, x, proposed):
-        return 0.0
-
-
-def test_proposals_by_student_find_the_same_law():
-    posterior = Regression(2)
-    exact = posterior.exact(statistics)
-    found = posterior.chain(gr.Thinning(), "rows", gr.kernels.StudentT(posterior.law))
-    assert worst(found, exact)[0] < 4.5
-    wrong = posterior.chain(gr.Thinning(), "rows", NoRatio(posterior.law), steps=20_000)
-    assert worst(wrong, exact)[0] > 9.0
-
-
-def test_a_chain_with_missing_rings_is_noticed():
-    posterior = Regression(1)
-    assert worst(posterior.chain(HalfDeaf(), "one"), posterior.exact(statistics))[0] > 9.0
-
-
 # ---- What goes wrong ----
 
 
@@ -252,17 +156,6 @@ def test_a_row_beyond_its_bound_is_named():
     bounds[row] = 0.2
     with pytest.raises(RewardOutOfRange, match=f"row {row} are farther apart than its bound allows"):
         frequencies(gr.Thinning(), ACCEPT, bounded(rewards, bounds), np.zeros(2))
-
-
-def test_a_chain_stops_at_a_row_beyond_its_bound():
-    posterior = Regression(1)
-    taylor = gr.parameter_taylor(
-        logistic.terms, (posterior.x, posterior.y), SIZE, posterior.mode, remainder=1e-4, outliers=0
-    )
-    likelihood = gr.likelihood(logistic.log_factor, (posterior.x, posterior.y), SIZE).minus(taylor)
-    kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.5), method=gr.Thinning())
-    with pytest.raises(RewardOutOfRange, match="row"):
-        kernel.steps(np.random.default_rng(0), kernel.start(posterior.mode), 10_000)
 
 
 def test_a_range_is_needed():

@@ -24,7 +24,7 @@ from gumbelrace.cli.shared import (
 )
 from gumbelrace.errors import InvalidFile, NoPossibleArm
 from gumbelrace.methods.base import Method, Promise, checked_delta
-from gumbelrace.methods.default import default_method
+from gumbelrace.methods.default import race_of
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.race import DECLARED
 from gumbelrace.methods.state import is_tie
@@ -121,7 +121,7 @@ def best(options: BestOptions) -> None:
     """
     with options.open(options.lowest) as scores:
         population = scores.population(options.shuffled)
-        method = Exact() if options.exact else default_method(population, options.delta)
+        method = Exact() if options.exact else race_of(population, options.delta)
         with one_is_possible(NOTHING_IS_BEST), waiting(COMPILING):
             found = method.best(population, population.remainder, np.random.default_rng(options.seed))
         result = best_report(population, found.arm, method)
@@ -152,7 +152,7 @@ def sample(options: SampleOptions) -> None:
         check_out(options.out, options.file)
     with options.open() as scores:
         population = scores.population()
-        method = default_method(population, options.delta)
+        method = race_of(population, options.delta)
         prior, rng = read_prior(options.log_prior, population), np.random.default_rng(options.seed)
         drawn = draw_all(population, prior, method, options.draws, rng)
     if options.out is not None:

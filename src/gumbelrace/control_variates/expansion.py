@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.control_variates.pilot import (
+    WIDER,
     check_pilot,
     check_residuals,
     heavy_rows,
@@ -171,6 +172,15 @@ class ParameterTaylor:
         chosen = replace(self, rows=weighted, pilot=None, needs_head=self.pilot.share is not None)
         return chosen._with_head(head)
 
+    @property
+    def typical_points(self) -> Floats | None:
+        """Points of Laplace's law, the same in every run; None where the Hessian does not tell it."""
+        try:
+            precision = np.linalg.cholesky(-self.hessian)
+        except np.linalg.LinAlgError:
+            return None
+        return pilot_points(self.centre, np.linalg.inv(precision).T / WIDER)
+
     @functools.cached_property
     def without_head(self) -> "ParameterTaylor":
         """The same expansion for methods that draw rows by their weights: no head that a pilot chose."""
@@ -223,7 +233,7 @@ class ParameterTaylor:
     def form(self) -> "Form":
         """What compiled code needs to sum the expansion."""
         remainder = -1.0 if self.remainder is None else self.remainder
-        numbers = np.array([remainder, self.rounding, 0.5 * (self.order + 1)])
+        numbers = np.array([remainder, self.rounding, self.order])
         return Form(self.gradient, self.hessian, self.metric, numbers)
 
 
@@ -233,7 +243,7 @@ class Form(NamedTuple):
     gradient: Floats
     hessian: Floats
     metric: Floats
-    numbers: Floats  # M (negative: not known), the share of rounding, (order + 1) / 2
+    numbers: Floats  # M (negative: not known), the share of rounding, the order
 
 
 @part
@@ -248,8 +258,12 @@ def known_sum(step: Floats, form: Form) -> tuple[float, float]:
         total += step[i] * (form.gradient[i] + 0.5 * curved)
         squared += scaled * scaled
         length += step[i] * step[i]
-    remainder, rounding, power = form.numbers
-    return total, remainder * squared**power + rounding * (1.0 + length) if remainder >= 0.0 else -1.0
+    remainder, rounding, order = form.numbers
+    if remainder < 0.0:
+        return total, -1.0
+    # A root takes a tenth of the time of a power, which would be a tenth of a step.
+    distance = squared if order == 1.0 else squared * np.sqrt(squared)
+    return total, remainder * distance + rounding * (1.0 + length)
 
 
 @kernel
@@ -327,6 +341,24 @@ class Sums(NamedTuple):
     largest: float  # the largest size of a row's terms
 
 
+class _Totals(NamedTuple):
+    """Room for sums of derivatives: made in NumPy, or else compiled for every factor."""
+
+    gradient: Floats
+    hessian: Floats
+    outer: Floats
+    numbers: Floats  # the sum of values, the largest size of a row's terms
+
+
+class _OfRow(NamedTuple):
+    """Room for the derivatives of one row, along the axes."""
+
+    axis: Floats
+    slopes: Floats
+    curvatures: Floats
+    active: NDArray[np.int64]  # the parameters that it depends on
+
+
 def sums_of(terms: Any, data: tuple[Any, ...], centre: Floats, rows: NDArray[np.int64], order: int) -> Sums:
     """Sum values, gradients and Hessians, found from derivatives along the axes and between them.
 
@@ -337,24 +369,27 @@ def sums_of(terms: Any, data: tuple[Any, ...], centre: Floats, rows: NDArray[np.
     random tells.
     """
     d = len(centre)
-    directions = np.random.default_rng(SEED).standard_normal((2, d))
-    beside = centre + BESIDE * directions[0]
-    return Sums(*_sums(terms)(rows, centre, beside, directions[1], order, data))
+    random = np.random.default_rng(SEED).standard_normal((2, d))
+    points = np.stack([centre, centre + BESIDE * random[0], random[1]])
+    totals = _Totals(np.zeros(d), *np.zeros((2, d, d)), np.zeros(2))
+    of_row = _OfRow(*np.zeros((3, d)), np.zeros(d, np.int64))
+    _sums(terms)(rows, points, order, data, totals, of_row)
+    value, largest = totals.numbers.tolist()
+    return Sums(value, *totals[:3], largest)
 
 
 @functools.lru_cache(maxsize=256)
 def _sums(terms: Any) -> Any:
     @numba.njit(nogil=True)
-    def sums(rows, centre, beside, direction, order, data):  # type: ignore[no-untyped-def]
-        total, largest, d = 0.0, 0.0, len(centre)
-        gradient, hessian, outer, axis = np.zeros(d), np.zeros((d, d)), np.zeros((d, d)), np.zeros(d)
-        slopes, curvatures, active = np.zeros(d), np.zeros(d), np.zeros(d, np.int64)
+    def add_up(rows, points, order, data, totals, of_row):  # type: ignore[no-untyped-def]
+        centre, beside, direction = points[0], points[1], points[2]
+        axis, slopes, curvatures, active = of_row
         for n in rows:
             count, size, value = 0, 0.0, 0.0
-            for i in range(d):
+            for i in range(len(centre)):
                 axis[i] = 1.0
                 value, slopes[i], curvatures[i] = terms(n, centre, axis, *data)
-                matters = d <= FEW or slopes[i] != 0.0 or curvatures[i] != 0.0
+                matters = len(centre) <= FEW or slopes[i] != 0.0 or curvatures[i] != 0.0
                 if not matters:
                     _, slope, curvature = terms(n, beside, axis, *data)
                     matters = slope != 0.0 or curvature != 0.0
@@ -363,30 +398,30 @@ def _sums(terms: Any) -> Any:
                     count += 1
                 axis[i] = 0.0
                 size += abs(slopes[i]) + abs(curvatures[i])
-            total, largest = total + value, max(largest, abs(value) + size)
-            add_outer(gradient, outer, slopes, active[:count])
+            totals.numbers[0] += value
+            totals.numbers[1] = max(totals.numbers[1], abs(value) + size)
+            add_outer(totals.gradient, totals.outer, slopes, active[:count])
             if order == 1:
                 continue
             _, slope, curvature = terms(n, centre, direction, *data)
             scale = of_one_combination(slopes, curvatures, active[:count], slope, curvature)
             if not np.isnan(scale):
-                add_products(hessian, scale, slopes, active[:count])
+                add_products(totals.hessian, scale, slopes, active[:count])
                 continue
             for a in range(count):
                 i = active[a]
-                hessian[i, i] += curvatures[i]
+                totals.hessian[i, i] += curvatures[i]
                 axis[i] = 1.0
                 for b in range(a):
                     axis[active[b]] = 1.0
                     _, _, both = terms(n, centre, axis, *data)
                     axis[active[b]] = 0.0
                     between = 0.5 * (both - curvatures[i] - curvatures[active[b]])
-                    hessian[i, active[b]] += between
-                    hessian[active[b], i] += between
+                    totals.hessian[i, active[b]] += between
+                    totals.hessian[active[b], i] += between
                 axis[i] = 0.0
-        return total, gradient, hessian, outer, largest
 
-    return sums
+    return add_up
 
 
 @part

@@ -16,6 +16,8 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from gumbelrace.core.linked import ForLinking
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Sums may be reordered (so that they run in vector registers); NaN and infinities keep their meaning.
@@ -29,6 +31,7 @@ PART = {
     "_nrt": False,
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
+    "pipeline_class": ForLinking,
 }
 # Sums that account for their own rounding must be added up as written.
 AS_WRITTEN = {**PART, "fastmath": False}

@@ -18,7 +18,7 @@ PRIOR = "log_prior(x)"
 
 def set_method(kernel: Any, delta: float | None, question: Question) -> None:
     """Give a frozen kernel the method that it was asked for, by `delta` or `method`, if that can answer."""
-    method = chain_method(delta, kernel.method, question)
+    method = chain_method(delta, kernel.method, question, getattr(kernel, "likelihood", None))
     method.check_question(question)
     object.__setattr__(kernel, "method", method)
 

@@ -82,9 +82,10 @@ class Langevin(Kernel[LangevinState]):
         The gradient of the log prior and the log prior, functions of x. Where the prior is -inf a proposal
         is rejected.
     delta, method : optional
-        Who decides: one of them, or neither. Default: `Penalty`, which needs no winner; with a `delta`, a
-        race that finds one and is wrong with that probability at most: `Betting` where the population knows
-        its reward range, else `Race`.
+        Who decides: one of them, or neither. Default: `Penalty`, which needs no winner, or `Thinning` where
+        an expansion knows its remainder and rings are few; with a `delta`, a race that finds a winner, and
+        is wrong with that probability at most: `Betting` where the population knows its range, else
+        `Race`.
 
     Notes
     -----

@@ -313,9 +313,10 @@ class Metropolis(Kernel[Position]):
     log_prior : callable, optional
         ``log_prior(x) -> float``. Where it is -inf a proposal is rejected, and nothing is read.
     delta, method : optional
-        Who decides: one of them, or neither. Default: `Penalty`, which needs no winner; with a `delta`, a
-        race that finds one and is wrong with that probability at most: `Betting` where the population knows
-        its reward range, else `Race`.
+        Who decides: one of them, or neither. Default: `Penalty`, which needs no winner, or `Thinning` where
+        an expansion knows its remainder and rings are few; with a `delta`, a race that finds a winner, and
+        is wrong with that probability at most: `Betting` where the population knows its range, else
+        `Race`.
 
     Examples
     --------

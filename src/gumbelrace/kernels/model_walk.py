@@ -43,6 +43,7 @@ class Chain(NamedTuple):
     log_q: Floats  # of each parameter under its pseudoprior
     z: Floats
     counts: Indices  # of a move by Python
+    law_error: Floats  # of a move by Python
     hooks: tuple[int, int]  # addresses: to move, and to draw a parameter; 0: by normal laws
 
 
@@ -134,8 +135,8 @@ class Choice:
     def _chain_of(self, model: int, weights: Floats, gains: Floats) -> Chain:
         count, width = self._slots.parameters.shape
         laws = law_of_steps(np.ones(width)) if self._laws is None else self._laws
-        counts, arrays = np.zeros(3, np.int64), (np.zeros(count), np.empty(width))
-        return Chain(np.array([model]), weights, gains, laws, *arrays, counts, self._entries)
+        of_move, arrays = (np.zeros(3, np.int64), np.zeros(1)), (np.zeros(count), np.empty(width))
+        return Chain(np.array([model]), weights, gains, laws, *arrays, *of_move, self._entries)
 
     def _entries_of(self) -> tuple[int, int]:
         move = 0 if self._pair else self._hooks.of_slot(self._move)
@@ -146,7 +147,7 @@ class Choice:
         kernel = model.kernel if self._far is None else guarded(model.kernel, self._far[k])
         moved, info = kernel.step(self._rng, model.state(x))
         self._slots.parameters[k, : len(x)] = checked_point(moved.position)
-        self._chain.counts[:] = info[:3]
+        self._chain.counts[:], self._chain.law_error[0] = info[:3], info.law_error
 
     def _redraw(self, k: int) -> None:
         """Draw the parameter of a model that is not current, and find the density of any."""
@@ -198,12 +199,13 @@ def choose(
         pair.law_error[0] = 0.0
         if not move(pair, every, proposing, chain, rng, counts):
             return t
+        of_move = max(pair.law_error[0], chain.law_error[0])
         if not draw_model(every, chain, rng, counts):
             return t
         model = chain.model[0]
         chain.weights[model] -= chain.gains[t]
         history.changed[t] = model != before
-        history.law_errors[t] = max(pair.law_error[0], every.law_error[0])
+        history.law_errors[t] = max(of_move, every.law_error[0])
         record(every, chain, history, t)
     return len(chain.gains)
 

@@ -7,6 +7,9 @@ most. Both: an error, since a method has a δ of its own. Neither: it depends on
   the normal law; so too for `sample` and `audit`, whose draws then agree with exact ones.
 - A draw along a chain: `Absorb`. A decision on a move: `Penalty`. They need no winner, so that near ties
   cost nothing, and the errors of races, which inflate a chain's variance, are not made.
+- But `Thinning` for a move, which is exact, where an expansion knows the remainder of its rows and a move
+  between points of the Laplace law that rings let pass costs fewer rows than `Penalty` reads at least. That
+  is tried out when a kernel is made, and holds wherever the chain goes.
 - But where arms have rows of their own, or any row may be -inf, means of a few rows tell little: a race.
 - `GraphGibbs` knows more: `Thinning` where the potential has bounds, which is exact, and else a race
   (`kernels.graph.workspace.default_method`).
@@ -25,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gumbelrace.errors import InvalidArgument
+from gumbelrace.errors import GumbelraceError, InvalidArgument
 from gumbelrace.methods.absorb import Absorb
 from gumbelrace.methods.base import Asked, Method, Promise, checked_delta, checked_method
 from gumbelrace.methods.betting import Betting
@@ -33,6 +36,7 @@ from gumbelrace.methods.loop import Plan
 from gumbelrace.methods.penalty import Penalty
 from gumbelrace.methods.race import Race
 from gumbelrace.methods.state import Question, Results
+from gumbelrace.methods.thinning import Thinning
 from gumbelrace.population.base import Floats, Population, SharedPopulation
 from gumbelrace.population.table import as_population
 
@@ -42,8 +46,8 @@ CHAIN_DELTA, CHAIN_DELTA_BY_NORMAL_LAW = 1e-3, 1e-5
 SINGLE_DELTA = 0.05
 
 
-def default_method(population: Population, delta: float = SINGLE_DELTA) -> Method:
-    """Give the default method of a single decision."""
+def race_of(population: Population, delta: float = SINGLE_DELTA) -> Method:
+    """Give the race that makes a single decision."""
     return Default(delta, delta).where(population.knows_range)
 
 
@@ -142,6 +146,8 @@ class DefaultInLaw(OfPopulation):
     ----------
     question : Question
         DRAW or ACCEPT.
+    rings_are_few : bool
+        Whether `Thinning` decides, where a reward range is known.
 
     Examples
     --------
@@ -150,6 +156,7 @@ class DefaultInLaw(OfPopulation):
     """
 
     question: Question
+    rings_are_few: bool = False
 
     picks_rows = True
 
@@ -180,20 +187,37 @@ class DefaultInLaw(OfPopulation):
 
     @property
     def _method(self) -> Method:
+        return Thinning() if self.rings_are_few else self._by_means
+
+    @property
+    def _by_means(self) -> Method:
         return Absorb() if self.question == Question.DRAW else Penalty()
 
     def of(self, population: Population, temperature: float = 1.0) -> Method:
         """Give the method of a population, a race where means of a few rows tell little."""
         means_tell = isinstance(population, SharedPopulation) and not population.may_be_impossible
-        # At temperature 0 a draw is the best arm.
-        return self._method if means_tell and temperature > 0.0 else Default().of(population)
+        if not means_tell or temperature == 0.0:  # a draw is the best arm then
+            return Default().of(population)
+        return self._method if population.knows_range else self._by_means
 
 
-def chain_method(delta: float | None, method: Method | None, question: Question) -> Method:
+def chain_method(
+    delta: float | None, method: Method | None, question: Question, likelihood: Any = None
+) -> Method:
     """Give the method that a user has asked for, of the decisions of a chain."""
-    return chosen_method(
-        delta, method, Default() if question == Question.WINNER else DefaultInLaw(question)
-    )
+    if delta is not None or method is not None or question == Question.WINNER:
+        return chosen_method(delta, method)
+    return DefaultInLaw(question, question == Question.ACCEPT and rings_are_few(likelihood))
+
+
+def rings_are_few(likelihood: Any) -> bool:
+    """Whether typical moves cost `Thinning` fewer rows than `Penalty`; not if none is known."""
+    least = Penalty().least_rows
+    try:
+        moves = getattr(likelihood, "typical_moves", [])
+        return Thinning().rows_a_move(moves, least) < least
+    except GumbelraceError:
+        return False  # what the prior rules out need not have log factors, nor keep to bounds
 
 
 def chosen_method(delta: float | None, method: Method | None, default: Method | None = None) -> Method:

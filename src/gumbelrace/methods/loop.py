@@ -35,6 +35,9 @@ from gumbelrace.methods.state import (
 )
 from gumbelrace.population.base import CODE, FINE, Floats, Source
 
+# What a plan calls that is never asked.
+NOTHING = 0
+
 
 class Plan(NamedTuple):
     """What compiled code needs to have a race run: what to call, and where question and answer lie."""
@@ -69,8 +72,13 @@ def prepared(workspace: SharedWorkspace | IndependentWorkspace) -> Prepared:
     kinds = type(workspace), type(workspace.rule), type(workspace.order)
     kept = ENTRIES.stored(workspace, (*kinds, workspace.source.direct.flags.c_contiguous))
     workspace.address[0] = kept.address
-    sizes, state, source = workspace.sizes, workspace.state, workspace.source
-    return Prepared(Plan(kept.entry, kept.address, sizes, state, source), kept)
+    plan = unasked(workspace)._replace(address=kept.entry, words=kept.address)
+    return Prepared(plan, kept)
+
+
+def unasked(workspace: SharedWorkspace | IndependentWorkspace) -> Plan:
+    """Plan for those who need its parts but never ask for an answer: none is compiled."""
+    return Plan(NOTHING, NOTHING, workspace.sizes, workspace.state, workspace.source)
 
 
 def _entry(name: str, cache: bool) -> Any:

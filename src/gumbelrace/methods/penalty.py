@@ -65,7 +65,7 @@ from gumbelrace.population.base import (
 )
 
 # Rows of the first pilot; one that asks for more than so many times its own rows is doubled first.
-PILOT_ROWS, TRUSTED = 16, 4
+PILOT_ROWS, PILOT_REACH = 16, 4
 # Rows are read a little beyond what the pilot asks for.
 MARGIN = 1.1
 # A pilot of so many rows or more may leave no doubt: the log ratio is farther from 0 than so many standard
@@ -73,12 +73,12 @@ MARGIN = 1.1
 SURE_ROWS, FAR, NEVER = 64, 4.75, 13.8
 # An estimate whose variance is so many times what it should be is not used: everything is read. Not much
 # earlier, and not where its law looks wrong: who makes estimates until one looks good biases them.
-SURPRISE = 4.0
+UNUSABLE = 4.0
 
 # The rows of the working memory, and its columns: how many rows, a typical difference of the arms' rewards,
 # and sums of the first three powers of how far differences are from it.
 PILOT, ESTIMATE = 0, 1
-COUNT, CENTRE, FIRST, SECOND, THIRD = range(5)
+COUNT, CENTRE, SUM, SQUARES, CUBES = range(5)
 
 
 class Reading(NamedTuple):
@@ -112,7 +112,7 @@ def _run(rule: Reading, workspace: SharedWorkspace) -> None:
     variance = 0.0
     if state.tally[ALIVE] == 2 and side_beyond_doubt(workspace) == 0.0 and not state.tally[EXHAUSTED]:
         variance, state.law_error[0] = errors_of_estimate(workspace)
-        if variance > SURPRISE * rule.most:
+        if variance > UNUSABLE * rule.most:
             variance = state.law_error[0] = 0.0
             if not read_all(workspace):
                 return
@@ -125,12 +125,12 @@ def make_estimate(rule: Reading, workspace: SharedWorkspace) -> bool:
     """Read a pilot, and as many rows as it asks for; all if that takes no longer. False after a fault."""
     state, work = workspace.state, workspace.work
     at_once = rule.most == 0.0 or state.tally[AT_ONCE] == 1
-    if at_once or takes_all(workspace, rule.first + PILOT_ROWS):
+    if at_once or takes_all(workspace, PILOT_ROWS + rule.first):
         return read_all(workspace)
     if not read_rows(workspace, PILOT_ROWS, rule.first):
         return False
     wanted = rows_needed(rule, workspace)
-    while state.tally[ALIVE] == 2 and wanted > max(TRUSTED * work[PILOT, COUNT], 1.0 * rule.first):
+    while state.tally[ALIVE] == 2 and wanted > max(PILOT_REACH * work[PILOT, COUNT], 1.0 * rule.first):
         if takes_all(workspace, 2 * int(work[PILOT, COUNT])):
             return read_all(workspace)
         if not read_rows(workspace, int(work[PILOT, COUNT]), 0):
@@ -243,7 +243,7 @@ def add_powers(powers: Floats, rewards: Floats, first: int, count: int) -> None:
         for i in range(begin, end):
             total += reduced(rewards[two, i], rewards[one, i])
         powers[CENTRE] = total / count
-        powers[FIRST] = powers[SECOND] = powers[THIRD] = 0.0
+        powers[SUM] = powers[SQUARES] = powers[CUBES] = 0.0
     centre, sum_1, sum_2, sum_3 = powers[CENTRE], 0.0, 0.0, 0.0
     for i in range(begin, end):
         z = reduced(reduced(rewards[two, i], rewards[one, i]), centre)
@@ -251,17 +251,17 @@ def add_powers(powers: Floats, rewards: Floats, first: int, count: int) -> None:
         sum_2 += z * z
         sum_3 += z * z * z
     powers[COUNT] += count
-    powers[FIRST] += sum_1
-    powers[SECOND] += sum_2
-    powers[THIRD] += sum_3
+    powers[SUM] += sum_1
+    powers[SQUARES] += sum_2
+    powers[CUBES] += sum_3
 
 
 @part
 def spread_of(powers: Floats) -> Spread:
     """Estimate the spread of the differences of single rows, which does not change if arms are swapped."""
-    count, mean = powers[COUNT], powers[FIRST] / powers[COUNT]
-    squares = powers[SECOND] - mean * powers[FIRST]
-    cubes = powers[THIRD] - 3.0 * mean * powers[SECOND] + 2.0 * mean * mean * powers[FIRST]
+    count, mean = powers[COUNT], powers[SUM] / powers[COUNT]
+    squares = powers[SQUARES] - mean * powers[SUM]
+    cubes = powers[CUBES] - 3.0 * mean * powers[SQUARES] + 2.0 * mean * mean * powers[SUM]
     third = abs(cubes) * count / ((count - 1.0) * (count - 2.0))
     return Spread(max(squares, 0.0) / (count - 1.0), third)
 
@@ -337,9 +337,9 @@ def log_ratio(workspace: SharedWorkspace) -> float:
 def estimated(workspace: SharedWorkspace, powers: Floats) -> float:
     """Estimate the difference of the arms' values from the rows of which the powers were added up."""
     state, pilot = workspace.state, workspace.work[PILOT]
-    gap = (powers[CENTRE] + powers[FIRST] / powers[COUNT]) * rows_left(workspace)
+    gap = (powers[CENTRE] + powers[SUM] / powers[COUNT]) * rows_left(workspace)
     if not by_weights(workspace):
-        gap += pilot[CENTRE] * pilot[COUNT] + pilot[FIRST]
+        gap += pilot[CENTRE] * pilot[COUNT] + pilot[SUM]
     return gap + (state.offset[PROPOSED] - state.offset[CURRENT])
 
 
@@ -388,6 +388,11 @@ class Penalty(Method):
         _check_positive(self.most_variance, "most_variance")
         if self.error != np.inf:
             _check_positive(self.error, "error")
+
+    @property
+    def least_rows(self) -> int:
+        """Rows that are read at least for a decision, unless there are fewer."""
+        return PILOT_ROWS + self.first
 
     @property
     def promise(self) -> Promise:

@@ -11,6 +11,7 @@ exact scan. That follows from the ranges alone, in a way that does not change wh
 otherwise the two tests together would not keep detailed balance.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -21,7 +22,7 @@ from gumbelrace.core.random import gumbel, uniform
 from gumbelrace.core.rows import pick_rows
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods import rules
-from gumbelrace.methods.base import Method, Promise
+from gumbelrace.methods.base import Asked, Method, Promise
 from gumbelrace.methods.rules import enter, finish, implements
 from gumbelrace.methods.shared import SharedWorkspace
 from gumbelrace.methods.state import (
@@ -52,9 +53,11 @@ from gumbelrace.population.base import (
 )
 
 # Rings that are read at a time: at first, and later. What is read after a rejection is read in vain.
-FIRST, MOST = 4, 64
+FIRST_RINGS, MOST_RINGS = 4, 64
+# How often each of some typical moves is tried out.
+TRIES = 64
 # A loss may exceed its bound by this share, by rounding.
-ROUNDING = 1e-9
+BOUND_ROUNDING = 1e-9
 
 
 class Rings(NamedTuple):
@@ -176,7 +179,7 @@ def propose(rule: Rings, workspace: SharedWorkspace) -> None:
 @part
 def outlasts(rule: Rings, workspace: SharedWorkspace, trial: Trial, temperature: float) -> bool:
     """Whether no ring rejects; False after a fault as well."""
-    left, batch = total(rule, workspace) * trial.width / temperature, FIRST
+    left, batch = total(rule, workspace) * trial.width / temperature, FIRST_RINGS
     while True:
         count = 0
         while count < min(batch, workspace.source.chunk):
@@ -188,7 +191,7 @@ def outlasts(rule: Rings, workspace: SharedWorkspace, trial: Trial, temperature:
             return False
         if left <= 0.0:
             return True
-        batch = min(2 * batch, MOST)
+        batch = min(2 * batch, MOST_RINGS)
 
 
 @part
@@ -218,7 +221,7 @@ def is_beyond(rule: Rings, trial: Trial, loss: float, limit: float) -> bool:
     """Whether a loss, or what would be one if the arms were swapped, is not what the row's bound allows."""
     least = -limit if np.isnan(trial.top) else 0.0
     # Where all rows have the same bound, the reader checks what an arm gains.
-    return loss > limit * (1.0 + ROUNDING) or (rule.uneven and loss < least - ROUNDING * limit)
+    return loss > limit * (1.0 + BOUND_ROUNDING) or (rule.uneven and loss < least - BOUND_ROUNDING * limit)
 
 
 @dataclass(frozen=True)
@@ -283,3 +286,28 @@ class Thinning(Method):
         return Rings(population.rows.mean_bound, population.rows.bounds is not None)
 
     answer_each = Method._answer_each
+
+    def rows_a_move(self, moves: Sequence[SharedPopulation], most: float) -> float:
+        """Try moves out: give how many rows are read for one that rings let pass; infinite beyond `most`.
+
+        Only rings reject here: what is known without reading is as it would be for an ideal proposal.
+        """
+        if not moves or not np.mean([rings_of(move) for move in moves]) < most:
+            return np.inf
+        read, passed = 0, 0
+        for move in moves:
+            known = np.zeros(2) if move.known is None else move.known.sums
+            offsets, rng = np.tile(-known, (TRIES, 1)), np.random.default_rng(0)
+            found = self.answer_each(Asked(Question.ACCEPT), move, offsets, rng)
+            read += int(found.evaluations.sum())
+            passed += int((found.arms == PROPOSED).sum())
+        return 0.5 * read / passed if passed else np.inf
+
+
+def rings_of(move: SharedPopulation) -> float:
+    """Give the rings that are expected for a move between the two arms; infinite without a range."""
+    if move.reward_range is None:
+        return np.inf
+    low, high = move.reward_range
+    width = float(high.sum()) if move.rows.bounds is not None else float((high - low[::-1]).max())
+    return move.rows.mean_bound * move.rows.tail_size * width

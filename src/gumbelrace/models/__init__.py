@@ -7,7 +7,7 @@ from gumbelrace.lazy import later
 _NAMES = {
     "gumbelrace.models.potts": ("Ising", "Pairwise", "Potts"),
 }
-_MODULES = ("arch", "coreference", "logistic", "potts")
+_MODULES = ("arch", "coreference", "logistic", "potts", "probit", "student")
 
 if TYPE_CHECKING:
     from gumbelrace.models import (
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
         coreference as coreference,
         logistic as logistic,
         potts as potts,
+        probit as probit,
+        student as student,
     )
     from gumbelrace.models.potts import Ising as Ising, Pairwise as Pairwise, Potts as Potts
 else:  # hidden from type checkers, which would take any name at all

@@ -7,14 +7,12 @@ import numpy as np
 import scipy  # its parts load when first used
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.errors import InvalidArgument, NoMode, ShapeMismatch
+from gumbelrace.models.regression import Curve, checked_labels, mode_of_labels, remainder_of
 from gumbelrace.population.arrays import Floats, floats
 
-# Largest third derivative of log(1 + exp(s)), over 3!
-REMAINDER = np.sqrt(3.0) / 18.0 / 6.0
-# Newton's last step is shorter than that at a mode, and the curvature there larger than that share of what
-# it is at zero.
-FOUND, FLAT = 1e-6, 1e-12
+# The largest third derivative of log(1 + exp(s)): with p = 1 / (1 + exp(-s)) it is p (1 - p) (1 - 2 p), of
+# which 1 - 6 p (1 - p) = 0 has the largest, 1 / (6 √3).
+THIRD = np.sqrt(3.0) / 18.0
 
 
 @numba.njit
@@ -82,7 +80,7 @@ def at_centre(centre: Floats, x: Floats, y: Floats) -> Floats:
 
     The last column is p_n where it is below a half, else -(1 - p_n).
     """
-    x, y = _checked(x, y)
+    x, y = checked_labels(x, y)
     s = x @ floats(centre, "centre")
     p = scipy.special.expit(s)
     least = np.where(s > 0.0, -1.0, 1.0) * scipy.special.expit(-np.abs(s))
@@ -91,9 +89,7 @@ def at_centre(centre: Floats, x: Floats, y: Floats) -> Floats:
 
 def remainder(x: Floats, metric: Floats) -> Floats:
     """Give M_n: log f_n(θ) is within M_n ‖W(θ - c)‖³ of its second-order expansion at c, `metric` is W."""
-    spread = _checked_rows(x) @ np.linalg.inv(floats(metric, "metric"))
-    bounds: Floats = REMAINDER * np.linalg.norm(spread, axis=1) ** 3
-    return bounds
+    return remainder_of(THIRD, x, metric)
 
 
 def gradient(index: NDArray[Any], theta: Floats, x: Floats, y: Floats) -> Floats:
@@ -122,57 +118,11 @@ def mode(x: ArrayLike, y: ArrayLike, prior_scale: float = np.inf) -> tuple[Float
     >>> round(float(theta[0]), 4)  # log(3)
     1.0986
     """
-    rows, labels = _checked(x, y)
-    if not prior_scale > 0.0:
-        raise InvalidArgument(f"prior_scale is {prior_scale!r}; it must be more than 0")
-    try:
-        theta, hessian, last = _newton(rows, labels, prior_scale**-2)
-        found = last < FOUND and (np.isfinite(prior_scale) or _is_curved(rows, hessian))
-    except np.linalg.LinAlgError:
-        found = False
-    if not found:
-        raise NoMode(
-            "no mode was found: a plane separates the labels, or columns of x depend on each other; "
-            "give a prior_scale"
-        )
-    return theta, hessian
+    rows, labels = checked_labels(x, y)
 
+    def chance(s: Floats) -> Floats:
+        p: Floats = scipy.special.expit(s)
+        return p
 
-def _newton(x: Floats, y: Floats, precision: float) -> tuple[Floats, Floats, float]:
-    """Give where Newton's steps end, the Hessian there, and the length of the last step."""
-    theta, prior = np.zeros(x.shape[1]), precision * np.eye(x.shape[1])
-    for _ in range(50):
-        p = scipy.special.expit(x @ theta)
-        hessian = -(x.T * (p * (1.0 - p))) @ x - prior
-        step = np.linalg.solve(hessian, x.T @ (y - p) - prior @ theta)
-        theta = theta - step
-        last = float(np.abs(step).max() / (1.0 + np.abs(theta).max()))
-        if last < 1e-12:
-            break
-    return theta, hessian, last
-
-
-def _is_curved(x: Floats, hessian: Floats) -> bool:
-    """Whether the likelihood bends in every direction; where a plane separates the labels it runs flat."""
-    at_zero = 0.25 * x.T @ x
-    return bool(scipy.linalg.eigvalsh(-hessian, at_zero).min() > FLAT)
-
-
-def _checked(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
-    rows, labels = _checked_rows(x), floats(y, "y")
-    if labels.shape != (len(rows),):
-        raise ShapeMismatch(f"y has shape {labels.shape}, and x {rows.shape}; give a label for each row")
-    found = np.unique(labels)
-    if not np.isin(found, (0.0, 1.0)).all():
-        advice = "write (y + 1) / 2" if np.isin(found, (-1.0, 1.0)).all() else "give 0 or 1 for each row"
-        raise InvalidArgument(f"y has labels other than 0 and 1; {advice}")
-    return rows, labels
-
-
-def _checked_rows(x: ArrayLike) -> Floats:
-    rows = floats(x, "x")
-    if rows.ndim != 2 or rows.size == 0:
-        raise ShapeMismatch(f"x has shape {rows.shape}; it must be (rows, columns)")
-    if not np.isfinite(rows).all():
-        raise InvalidArgument(f"row {np.argwhere(~np.isfinite(rows))[0, 0]} of x has a NaN or an infinity")
-    return rows
+    curve = Curve(lambda s: labels - chance(s), lambda s: -chance(s) * chance(-s))
+    return mode_of_labels(rows, curve, prior_scale)

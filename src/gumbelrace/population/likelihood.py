@@ -182,6 +182,14 @@ class Likelihood:
         whole = getattr(self.control, "without_head", self.control)
         return self if whole is self.control else replace(self, control=whole)
 
+    @property
+    def typical_moves(self) -> list[Compiled]:
+        """Populations of two points each, drawn from the Laplace law of an expansion; none without one."""
+        points = getattr(self.control, "typical_points", None)
+        if points is None:
+            return []
+        return [self.without_head(pair) for pair in zip(points[::2], points[1::2], strict=True)]
+
     @functools.cached_property
     def _declared(self) -> Rows:
         """Rows of which those that can be -inf are the head."""

@@ -43,7 +43,7 @@ from gumbelrace.methods.absorb import Absorb
 from gumbelrace.methods.base import Asked, Method, timed_slices
 from gumbelrace.methods.default import Default, chosen_method
 from gumbelrace.methods.exact import Exact
-from gumbelrace.methods.loop import new_workspace, prepared
+from gumbelrace.methods.loop import new_workspace, prepared, unasked
 from gumbelrace.methods.state import Question, new_results
 from gumbelrace.methods.thinning import Thinning
 from gumbelrace.population.arrays import floats
@@ -236,7 +236,9 @@ class GraphGibbs(Kernel[Labels]):
             workspace.labels[:], workspace.tally[:], source.fault[:] = before, 0, 0
             workspace.law_error[0] = 0.0
             longest = np.array([len(stream.seen)])
-            plan, _kept_alive = prepared(new_workspace(rule, source, stream, (noise, of_row), longest))
+            room = new_workspace(rule, source, stream, (noise, of_row), longest)
+            asks = task.tail != RINGS and reading.tails.any()
+            plan, _kept_alive = prepared(room) if asks else (unasked(room), None)
             Asked(Question.DRAW if task.tail == ABSORBED else Question.WINNER, task.temperature).put(
                 plan.state
             )
