@@ -94,8 +94,13 @@ def find_mode(model: Model, start: Floats | None = None) -> Mode:
 
 
 def other_mode(model: Model) -> Floats | None:
-    """Look for a second mode about as high, from starts all around; among few rows, if there are many."""
+    """Look for a second mode about as high, from starts all around; among few rows, if there are many.
+
+    Where parameters are many, that would cost more than the draws, and None is given.
+    """
     rng, few = np.random.default_rng(SEED), model.few
+    if len(few.start) > MANY:
+        return None
     known = find_mode(few)
     height, spread = few.value(known.theta), AROUND * np.maximum(np.abs(known.theta), 1.0)
     for _ in range(STARTS):
