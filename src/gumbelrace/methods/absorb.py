@@ -28,10 +28,10 @@ from gumbelrace.methods.absorb_independent import AbsorbingOwn
 from gumbelrace.methods.absorb_moments import (
     GROWTH,
     LARGEST_DERIVATIVE,
+    LARGEST_SLOPE,
     Moments,
     add_derivatives,
     bound_eigenvalues,
-    by_chance,
     count_rows,
     factorise,
     new_moments,
@@ -40,6 +40,7 @@ from gumbelrace.methods.absorb_moments import (
     put_covariances,
     put_noise,
     summed_derivatives,
+    unsureness,
 )
 from gumbelrace.methods.absorb_pilot import (
     deviations,
@@ -70,10 +71,13 @@ from gumbelrace.population.base import CODE, FINE, Population, SharedPopulation,
 LONGEST = 5
 # Rows that a look has at least.
 LEAST = 16
+# A variance of the noise that is off by some share moves the law by so much of it (s² p''/2, about).
+BY_VARIANCE = 1.0 / 60.0
 # Differences that vary so many times more in the last look than before show that the pilot missed rows.
 UNEXPECTED = 4.0
-# What such a draw reports: as often as there are some, others have missed those rows without a sign of it.
-SURPRISE = 0.25
+# Such a look is used all the same, unless these rows move the values by more than so many temperatures: who
+# puts it away shifts the mean of the others, which does more harm than a law that is less normal.
+TOO_FAR = 3.0
 # Plans from fewer rows are not trusted to say that reading everything is cheaper.
 TRUSTED = 128
 
@@ -150,7 +154,8 @@ def plan(rule: Absorbing, workspace: SharedWorkspace, deviation: float) -> tuple
         return GROWTH * taken, 0
     last = rows_of_last(rule, workspace, deviation)
     skewed, unsure, hidden = law_errors(workspace, last)
-    enough = max(taken * 2.0 * unsure / rule.error, last / LONGEST)
+    doubtful = max(2.0 * unsure, BY_VARIANCE * unsureness(moments))
+    enough = max(taken * doubtful / rule.error, last / LONGEST)
     if is_scan_cheaper(workspace, last + max(enough - taken, 0.0)):
         return size, 0
     if enough > taken:
@@ -173,11 +178,21 @@ def rows_of_last(rule: Absorbing, workspace: SharedWorkspace, deviation: float) 
     """Give how many rows the last look needs, for the noise and for its law."""
     moments, state = workspace.work, workspace.state
     rest, again = rows_to_stand_for(workspace, state.tally[TAKEN])
-    largest = bound_eigenvalues(moments, state, rest * rest * by_chance(moments, state))
+    largest = bound_eigenvalues(moments, state, rest * rest * by_chance(moments))
     last = max(1.0 / (again + deviation * deviation / max(largest, 1e-300)), float(LEAST))
     skewed, _, hidden = law_errors(workspace, last)
     # Of rows that weigh less by half, skewness does a fourth, and a hidden one an eighth.
     return last * max(1.0, np.sqrt(4.0 * skewed / rule.error), np.cbrt(4.0 * hidden / rule.error))
+
+
+@part
+def by_chance(moments: Moments) -> float:
+    """Give by how much the error of a last look varies more than the pilot says, on average.
+
+    The more a pilot finds rewards to vary, the more rows follow. So where it finds too little, too few
+    follow: on average the variance is larger by the relative variance of the pilot's.
+    """
+    return 1.0 + unsureness(moments)
 
 
 @part
@@ -221,18 +236,23 @@ def read_last(workspace: SharedWorkspace, count: int) -> bool:
 
 @part
 def is_as_expected(workspace: SharedWorkspace, count: int, deviation: float) -> bool:
-    """Whether differences vary as before, or little enough; else the last look belongs to the pilot."""
+    """Whether differences vary about as before; if not by far, the last look belongs to the pilot."""
     state, moments = workspace.state, workspace.work
     rest, again = rows_to_stand_for(workspace, state.tally[TAKEN] - count)
-    fits = 2.0 * deviation * deviation / (rest * rest * (1.0 / count - again))
+    scale, excess = rest * rest * (1.0 / count - again), 0.0
     for a in range(1, state.tally[ALIVE]):
-        expected = pair_variance(moments, state.arms[0], state.arms[a])
-        if moments.spread[state.arms[a]] > max(UNEXPECTED * expected, fits) * count:
-            moments.surprise[0] = SURPRISE
-            count_rows(moments, state, workspace.sample)
-            add_derivatives(moments, state, fresh_rows(workspace.sample))
-            return False
-    return True
+        expected = scale * pair_variance(moments, state.arms[0], state.arms[a])
+        found = scale * moments.spread[state.arms[a]] / count
+        if found > max(UNEXPECTED * expected, 2.0 * deviation * deviation):
+            excess = max(excess, found - expected)
+    # As often as there are such rows in a look, others have missed them: on average they lack as much.
+    jump = np.sqrt(excess) / state.temperature[0]
+    moments.surprise[0] = max(moments.surprise[0], LARGEST_SLOPE * jump)
+    if jump <= TOO_FAR:
+        return True
+    count_rows(moments, state, workspace.sample)
+    add_derivatives(moments, state, fresh_rows(workspace.sample))
+    return False
 
 
 @part
@@ -265,7 +285,7 @@ def put_missing_noise(workspace: SharedWorkspace, deviation: float, last: int) -
     """Draw the noise that makes the errors of all arms independent; False if they have too much already."""
     state, moments = workspace.state, workspace.work
     rest, again = rows_to_stand_for(workspace, state.tally[TAKEN] - last)
-    put_covariances(moments, state, rest * rest * (1.0 / last - again) * by_chance(moments, state))
+    put_covariances(moments, state, rest * rest * (1.0 / last - again) * by_chance(moments))
     if not factorise(moments, state.tally[ALIVE], deviation * deviation):
         return False
     put_noise(moments, state.tally[ALIVE], workspace.noise)

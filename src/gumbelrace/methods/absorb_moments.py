@@ -33,6 +33,8 @@ FAR = 4.75
 GROWTH = 4
 # Rows are read a little beyond what the covariances so far ask for.
 MARGIN = 1.05
+# Of two arms: the largest derivative of the logistic function.
+LARGEST_SLOPE = 1.0 / 4.0
 # Of two arms: the largest third and fourth derivative of the logistic function.
 LARGEST_DERIVATIVE = 1.0 / 8.0
 
@@ -67,6 +69,7 @@ class Moments(NamedTuple):
     chances: Floats  # of each arm, as far as known
     third: Floats  # of each arm: sum of third directional derivatives of its chance
     fourth: Floats
+    scatter: Floats  # sums over rows: how much rewards of a random arm vary, and the squares of that
     unproved: NDArray[np.bool_]  # whether an arm had the rewards of the leader in all rows
     surprise: Floats  # what a last look unlike the pilot does to what is reported
     over_arms: OverArms
@@ -95,6 +98,7 @@ def new_moments(arms: int) -> Moments:
         chances,
         third,
         fourth,
+        np.zeros(2),
         np.zeros(1, np.bool_),
         np.zeros(1),
         OverArms(*(np.empty(HELD) for _ in range(4))),
@@ -119,6 +123,7 @@ def count_rows(moments: Moments, state: RaceState, sample: Sample) -> None:
 @part
 def begin_count(moments: Moments, state: RaceState, sample: Sample) -> None:
     """Give the arms in the race a slot each, nothing counted yet."""
+    moments.scatter[:] = 0.0
     for a in range(state.tally[ALIVE]):
         arm = state.arms[a]
         moments.slot[arm], moments.sums[a] = a, 0.0
@@ -166,10 +171,13 @@ def add_derivatives(moments: Moments, state: RaceState, rows: int) -> None:
     """Add the third and fourth derivatives of the arms' chances along each of the rows counted last."""
     if state.tally[ALIVE] > len(moments.sums):
         return
+    find_over_arms(moments, state, rows)
+    for i in range(np.uint64(rows)):
+        moments.scatter[0] += moments.over_arms.second[i]
+        moments.scatter[1] += moments.over_arms.second[i] ** 2
     if state.tally[ALIVE] == 2:
         add_of_two(moments, state, rows)
         return
-    find_over_arms(moments, state, rows)
     for a in range(state.tally[ALIVE]):
         add_of_arm(moments, state.arms[a], rows)
 
@@ -242,18 +250,10 @@ def pair_variance(moments: Moments, arm: int, other: int) -> float:
 
 
 @part
-def by_chance(moments: Moments, state: RaceState) -> float:
-    """Give by how much the error of a last look varies more than the pilot says, on average.
-
-    The more a pilot finds rewards to vary, the more rows follow. So where it finds too little, too few
-    follow: on average the variance is larger by the relative variance of the pilot's.
-    """
-    relative = 2.0 / (state.tally[ALIVE] - 1.0)  # of normal rewards, along the one direction that decides
-    if state.tally[ALIVE] == 2:
-        variance = pair_variance(moments, state.arms[0], state.arms[1])
-        fourth = abs(moments.fourth[state.arms[0]]) / (LARGEST_DERIVATIVE * moments.counted[0])
-        relative = fourth / (variance * variance) - 1.0 if variance > 0.0 else 0.0
-    return 1.0 + max(relative, 0.0) / moments.counted[0]
+def unsureness(moments: Moments) -> float:
+    """Give the relative variance of what the pilot says of variances: of normal rewards 2 / (D - 1) / T."""
+    first, second = moments.scatter
+    return max(second / (first * first) - 1.0 / moments.counted[0], 0.0) if first > 0.0 else 0.0
 
 
 @routine
