@@ -26,9 +26,13 @@ from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods import rules
 from gumbelrace.methods.absorb_independent import AbsorbingOwn
 from gumbelrace.methods.absorb_moments import (
+    BY_VARIANCE,
     GROWTH,
     LARGEST_DERIVATIVE,
     LARGEST_SLOPE,
+    LONGEST,
+    TOO_FAR,
+    UNEXPECTED,
     Moments,
     add_derivatives,
     bound_eigenvalues,
@@ -67,17 +71,8 @@ from gumbelrace.methods.state import (
 )
 from gumbelrace.population.base import CODE, FINE, Population, SharedPopulation, checked_count
 
-# The last look has at most so many times the rows of the pilot.
-LONGEST = 5
 # Rows that a look has at least.
 LEAST = 16
-# A variance of the noise that is off by some share moves the law by so much of it (s² p''/2, about).
-BY_VARIANCE = 1.0 / 60.0
-# Differences that vary so many times more in the last look than before show that the pilot missed rows.
-UNEXPECTED = 4.0
-# Such a look is used all the same, unless these rows move the values by more than so many temperatures: who
-# puts it away shifts the mean of the others, which does more harm than a law that is less normal.
-TOO_FAR = 3.0
 # Plans from fewer rows are not trusted to say that reading everything is cheaper.
 TRUSTED = 128
 

@@ -27,12 +27,19 @@ MOST = 512
 STEPS = 8
 # If it was not, the estimate is raised so many times by so much, before the trace takes its place.
 TRIES, RAISE = 8, 1.1
-# Arms are dropped if a normal variable brings them back with a chance of 1e-6.
-FAR = 4.75
 # What is read grows by so many times at most, so that arms are dropped on the way.
 GROWTH = 4
 # Rows are read a little beyond what the covariances so far ask for.
 MARGIN = 1.05
+# The last look has at most so many times the rows of the pilot.
+LONGEST = 5
+# A variance of the noise that is off by some share moves the law by so much of it (s² p''/2, about).
+BY_VARIANCE = 1.0 / 60.0
+# Differences that vary so many times more in the last look than before show that the pilot missed rows.
+UNEXPECTED = 4.0
+# Such a look is used all the same, unless these rows move the values by more than so many temperatures: who
+# puts it away shifts the mean of the others, which does more harm than a law that is less normal.
+TOO_FAR = 3.0
 # Of two arms: the largest derivative of the logistic function.
 LARGEST_SLOPE = 1.0 / 4.0
 # Of two arms: the largest third and fourth derivative of the logistic function.

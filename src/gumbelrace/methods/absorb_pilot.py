@@ -5,13 +5,13 @@ import numpy as np
 from gumbelrace.core.jit import part
 from gumbelrace.core.rows import pick_rows
 from gumbelrace.methods.absorb_moments import (
-    FAR,
     Moments,
     add_derivatives,
     count_rows,
     mean_apart,
     pair_variance,
 )
+from gumbelrace.methods.margins import margin
 from gumbelrace.methods.race_independent import ROUNDING
 from gumbelrace.methods.reading import HELD, Sample, fresh_rows, open_look, reduced, total
 from gumbelrace.methods.shared import SharedWorkspace, by_weights, read_more
@@ -168,12 +168,11 @@ def margin_of(
 ) -> float:
     """Give how far behind the leader an arm may still win."""
     state, rows = workspace.state, workspace.state.tally[TAKEN]
-    noise = variance + of_noise
-    far = FAR * (1.0 + (FAR * FAR + 1.0) / (4.0 * rows))  # of Student's t
-    skewed = (2.0 * FAR * FAR + 1.0) / 6.0 * workspace.work.jump[arm] * variance / noise
+    per_row = workspace.sizes[0] / rows
     # Rows of which so many are expected in the sample are missed with the probability of the error.
     hidden = -np.log(error) * share_left(workspace) * unseen(workspace, arm, state.tally[LEADER])
-    return far * np.sqrt(noise) + workspace.sizes[0] / rows * (skewed + hidden)
+    third = per_row * workspace.work.jump[arm] * variance
+    return margin(float(rows), variance + of_noise, third) + per_row * hidden
 
 
 @part
