@@ -29,7 +29,6 @@ from gumbelrace.methods.absorb_moments import (
     BY_VARIANCE,
     GROWTH,
     LARGEST_DERIVATIVE,
-    LARGEST_SLOPE,
     LONGEST,
     TOO_FAR,
     UNEXPECTED,
@@ -40,6 +39,7 @@ from gumbelrace.methods.absorb_moments import (
     factorise,
     new_moments,
     normal,
+    off_by,
     pair_variance,
     put_covariances,
     put_noise,
@@ -149,7 +149,8 @@ def plan(rule: Absorbing, workspace: SharedWorkspace, deviation: float) -> tuple
         return GROWTH * taken, 0
     last = rows_of_last(rule, workspace, deviation)
     skewed, unsure, hidden = law_errors(workspace, last)
-    doubtful = max(2.0 * unsure, BY_VARIANCE * unsureness(moments))
+    of_normal = 2.0 / (workspace.state.tally[ALIVE] - 1.0)
+    doubtful = max(2.0 * unsure, BY_VARIANCE * (unsureness(moments) - of_normal / moments.counted[0]))
     enough = max(taken * doubtful / rule.error, last / LONGEST)
     if is_scan_cheaper(workspace, last + max(enough - taken, 0.0)):
         return size, 0
@@ -240,9 +241,8 @@ def is_as_expected(workspace: SharedWorkspace, count: int, deviation: float) -> 
         found = scale * moments.spread[state.arms[a]] / count
         if found > max(UNEXPECTED * expected, 2.0 * deviation * deviation):
             excess = max(excess, found - expected)
-    # As often as there are such rows in a look, others have missed them: on average they lack as much.
     jump = np.sqrt(excess) / state.temperature[0]
-    moments.surprise[0] = max(moments.surprise[0], LARGEST_SLOPE * jump)
+    moments.surprise[0] = max(moments.surprise[0], off_by(jump))
     if jump <= TOO_FAR:
         return True
     count_rows(moments, state, workspace.sample)

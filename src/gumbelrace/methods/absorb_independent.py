@@ -26,11 +26,11 @@ from gumbelrace.methods.absorb_moments import (
     BY_VARIANCE,
     GROWTH,
     LARGEST_DERIVATIVE,
-    LARGEST_SLOPE,
     LONGEST,
     TOO_FAR,
     UNEXPECTED,
     normal,
+    off_by,
 )
 from gumbelrace.methods.corrections import Correction, draw_correction
 from gumbelrace.methods.independent import (
@@ -190,7 +190,7 @@ def rows_wanted(rule: AbsorbingOwn, workspace: IndependentWorkspace, arm: int, d
     if is_unproved(workspace, arm):
         return taken
     last = rows_of_last(rule, workspace, arm, deviation)
-    enough = max(taken * BY_VARIANCE * errors.unsure[arm] / rule.error, last / LONGEST)
+    enough = max((taken * errors.unsure[arm] - 2.0) * BY_VARIANCE / rule.error, last / LONGEST)
     if max(enough, 1.0 * taken) + last > MOST_SHARE * size:
         return 0
     if enough <= taken:
@@ -213,8 +213,8 @@ def rows_of_last(rule: AbsorbingOwn, workspace: IndependentWorkspace, arm: int, 
     per_row, left = rest / last, max(1.0 - last / rest, 0.0)
     skewed = by_skewness(workspace, per_row * per_row * rest * left * errors.row_third[arm])
     hidden = by_hidden(per_row * left * furthest(workspace, arm) / temperature)
-    # Of rows that weigh less by half, skewness does a fourth, and a hidden one an eighth.
-    return last * max(1.0, np.sqrt(2.0 * skewed / rule.error), np.cbrt(2.0 * hidden / rule.error))
+    # Of rows that weigh less by half, skewness does a fourth at most.
+    return last * max(1.0, np.sqrt((skewed + hidden) / rule.error))
 
 
 @part
@@ -325,7 +325,7 @@ def check_last(workspace: IndependentWorkspace, arm: int, deviation: float) -> N
     found, expected = scale * squares / max(count - 1.0, 1.0), scale * errors.row_variance[arm]
     if found > max(UNEXPECTED * expected, deviation * deviation):
         jump = np.sqrt(found - expected) / state.temperature[0]
-        errors.surprise[0] = max(errors.surprise[0], LARGEST_SLOPE * jump)
+        errors.surprise[0] = max(errors.surprise[0], off_by(jump))
         if jump > TOO_FAR:
             go_on_with_pilot(workspace, arm)
 

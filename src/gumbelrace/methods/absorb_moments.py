@@ -33,7 +33,8 @@ GROWTH = 4
 MARGIN = 1.05
 # The last look has at most so many times the rows of the pilot.
 LONGEST = 5
-# A variance of the noise that is off by some share moves the law by so much of it (s² p''/2, about).
+# A variance of the noise that is off by some share moves the law by so much of it (s² p''/2, about). Of normal
+# rewards it is known how unsure a pilot's variance is, and seen to; of others that is itself unsure.
 BY_VARIANCE = 1.0 / 60.0
 # Differences that vary so many times more in the last look than before show that the pilot missed rows.
 UNEXPECTED = 4.0
@@ -350,6 +351,16 @@ def put_noise(moments: Moments, alive: int, bits: Bits) -> None:
     for a in range(alive):
         plain[a] = normal(bits)
         noise[a] = inner(moments.factor[a], plain, a + 1)
+
+
+@part
+def off_by(jump: float) -> float:
+    """Give how far the law is off, as often as unexpected rows move values by so many temperatures.
+
+    Others have missed these rows, and on average lack as much. A look that is used all the same makes up
+    for it, but for terms of third order.
+    """
+    return LARGEST_DERIVATIVE / 6.0 * jump**3 if jump <= TOO_FAR else LARGEST_SLOPE * jump
 
 
 @part
