@@ -4,8 +4,8 @@ tables     rewards in memory, N = 100,000 (and 1,000,000), σ from 1e-5 to 1e-2:
            read, and processor time. Goal: D = 10, σ = 1e-4, at most 0.25 of what Betting reads.
 growth     rewards that are computed, N = 1e6 to 1e8, σ = 10 / N, such that the error of a sum estimated
            from T rows does not depend on N. Goal: the mean draw grows less than twofold.
-laws       total variation from the exact law on twenty kinds of rewards, with and without a known range, beside
-           that of as many exact draws, and what the draws themselves report.
+laws       total variation from the exact law on twenty kinds of rewards, with and without a known range,
+           beside that of as many exact draws, and what the draws themselves report.
 
 python benchmarks/draws.py [--quick] [--only tables growth laws]
 

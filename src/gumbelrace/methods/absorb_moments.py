@@ -29,12 +29,14 @@ STEPS = 8
 TRIES, RAISE = 8, 1.1
 # What is read grows by so many times at most, so that arms are dropped on the way.
 GROWTH = 4
+# A variance above that of rewards that do not vary at all.
+LITTLE = 1e-300
 # Rows are read a little beyond what the covariances so far ask for.
 MARGIN = 1.05
 # The last look has at most so many times the rows of the pilot.
 LONGEST = 5
-# A variance of the noise that is off by some share moves the law by so much of it (s² p''/2, about). Of normal
-# rewards it is known how unsure a pilot's variance is, and seen to; of others that is itself unsure.
+# A variance of the noise that is off by some share moves the law by so much of it (s² p''/2, about). Of
+# normal rewards it is known how unsure a pilot's variance is, and seen to; of others that is itself unsure.
 BY_VARIANCE = 1.0 / 60.0
 # Differences that vary so many times more in the last look than before show that the pilot missed rows.
 UNEXPECTED = 4.0
@@ -80,36 +82,39 @@ class Moments(NamedTuple):
     scatter: Floats  # sums over rows: how much rewards of a random arm vary, and the squares of that
     unproved: NDArray[np.bool_]  # whether an arm had the rewards of the leader in all rows
     surprise: Floats  # what a last look unlike the pilot does to what is reported
+    bound: Floats  # above all eigenvalues of the covariances of which `factor` is made
+    factorised: NDArray[np.int64]  # of how many arms
     over_arms: OverArms
 
 
 def new_moments(arms: int) -> Moments:
     """Make room; what is never written to costs nothing."""
     slots = min(arms, MOST)
-    gap, jump, before, spread, chances, third, fourth, fresh, total = (np.zeros(arms) for _ in range(9))
     return Moments(
-        np.zeros(arms, np.int64),
-        np.zeros(1, np.int64),
-        fresh,
-        total,
-        np.zeros(arms),
-        np.zeros(slots),
-        np.zeros(slots),
-        np.empty((slots, slots)),
-        new_block(slots, HELD),
-        np.empty((slots, slots)),
-        np.zeros((2, slots)),
-        gap,
-        jump,
-        before,
-        spread,
-        chances,
-        third,
-        fourth,
-        np.zeros(2),
-        np.zeros(1, np.bool_),
-        np.zeros(1),
-        OverArms(*(np.empty(HELD) for _ in range(4))),
+        slot=np.zeros(arms, np.int64),
+        counted=np.zeros(1, np.int64),
+        fresh=np.zeros(arms),
+        total=np.zeros(arms),
+        centre=np.zeros(arms),
+        sums=np.zeros(slots),
+        mean=np.zeros(slots),
+        products=np.empty((slots, slots)),
+        rewards=new_block(slots, HELD),
+        factor=np.empty((slots, slots)),
+        vector=np.zeros((2, slots)),
+        gap=np.zeros(arms),
+        jump=np.zeros(arms),
+        before=np.zeros(arms),
+        spread=np.zeros(arms),
+        chances=np.zeros(arms),
+        third=np.zeros(arms),
+        fourth=np.zeros(arms),
+        scatter=np.zeros(2),
+        unproved=np.zeros(1, np.bool_),
+        surprise=np.zeros(1),
+        bound=np.zeros(1),
+        factorised=np.zeros(1, np.int64),
+        over_arms=OverArms(*(np.empty(HELD) for _ in range(4))),
     )
 
 
@@ -268,37 +273,37 @@ def unsureness(moments: Moments) -> float:
 def put_covariances(moments: Moments, state: RaceState, scale: float) -> None:
     """Put `scale` times the covariances of the arms' rewards, less what all share, into the scratch."""
     alive, counted, means = state.tally[ALIVE], moments.counted[0], moments.vector[0]
-    scale /= counted - 1
+    scale, overall, factor = scale / (counted - 1), 0.0, moments.factor
     for a in range(alive):
-        j = moments.slot[state.arms[a]]
-        means[a] = 0.0
+        row = moments.products[moments.slot[state.arms[a]]]
+        centre, mean = moments.sums[moments.slot[state.arms[a]]] / counted, 0.0
         for b in range(alive):
-            k = moments.slot[state.arms[b]]
-            both = moments.products[j, k] - moments.sums[j] * moments.sums[k] / counted
-            moments.factor[a, b] = scale * both
-            means[a] += scale * both / alive
-    overall = 0.0
-    for a in range(alive):
+            k = np.uint64(moments.slot[state.arms[b]])
+            factor[a, b] = scale * (row[k] - centre * moments.sums[k])
+            mean += factor[a, b]
+        means[a] = mean / alive
         overall += means[a] / alive
     for a in range(alive):
-        for b in range(alive):
-            moments.factor[a, b] += overall - means[a] - means[b]
+        less = means[a] - overall
+        for b in range(np.uint64(alive)):
+            factor[a, b] -= less + means[b]
 
 
 @routine
 def bound_eigenvalues(moments: Moments, state: RaceState, scale: float) -> float:
-    """Give a number above all eigenvalues of `scale` times the covariances, close to the largest."""
+    """Factorise b·I less `scale` times the covariances, for some b above their eigenvalues; give b."""
     alive, trace = state.tally[ALIVE], 0.0
     put_covariances(moments, state, scale)
     for a in range(alive):
         trace += moments.factor[a, a]
-    bound = MARGIN * largest_eigenvalue(moments, alive)
-    for _ in range(TRIES):
-        if bound >= trace or factorise(moments, alive, bound):
-            return min(bound, MARGIN * trace)
+    bound, highest = max(MARGIN * largest_eigenvalue(moments, alive), LITTLE), max(MARGIN * trace, LITTLE)
+    for attempt in range(TRIES + 1):
+        bound = min(bound, highest) if attempt < TRIES else highest
+        if factorise(moments, alive, bound):
+            break
         bound *= RAISE
         put_covariances(moments, state, scale)
-    return MARGIN * trace
+    return bound
 
 
 @routine
@@ -333,7 +338,7 @@ def inner(one: Floats, other: Floats, count: int) -> float:
 @routine
 def factorise(moments: Moments, alive: int, variance: float) -> bool:
     """Replace the covariances Σ by the Cholesky factor of variance·I - Σ; False if there is none."""
-    factor = moments.factor
+    factor, moments.factorised[0] = moments.factor, alive
     for a in range(alive):
         for b in range(a):
             factor[a, b] = -(factor[a, b] + inner(factor[a], factor[b], b)) / factor[b, b]
@@ -345,12 +350,13 @@ def factorise(moments: Moments, alive: int, variance: float) -> bool:
 
 
 @part
-def put_noise(moments: Moments, alive: int, bits: Bits) -> None:
-    """Put normal noise into the first vector, with the covariance of which there is a factor."""
+def put_noise(moments: Moments, alive: int, share: float, beyond: float, bits: Bits) -> None:
+    """Put normal noise into the first vector: a share of what was factorised, and some variance beyond."""
     noise, plain = moments.vector[0], moments.vector[1]
     for a in range(alive):
         plain[a] = normal(bits)
-        noise[a] = inner(moments.factor[a], plain, a + 1)
+        noise[a] = np.sqrt(share) * inner(moments.factor[a], plain, a + 1)
+        noise[a] += np.sqrt(max(beyond, 0.0)) * normal(bits)
 
 
 @part
