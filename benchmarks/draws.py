@@ -9,14 +9,14 @@ laws       total variation from the exact law on twenty kinds of rewards, with a
 
 python benchmarks/draws.py [--quick] [--only tables growth laws]
 
-Two shared cores, 2026-11-17, mean (median) read and processor time;
+Two busy cores, 2026-11-17, mean (median) read and processor time, of --quick, growth, and D = 100 by itself;
 Absorb(error=0.001), the others at δ = 0.05:
 
   tables, N = 1e5   Absorb                   Betting                  Race(Normal)
-  D=2,  σ=1e-5      0.083% (0.083%)   5 us   0.44% (0.03%)    4 us    0.41% (0.05%)    6 us
-  D=2,  σ=1e-4      0.66%  (0.66%)    7 us   5.5%  (0.38%)    5 us    3.7%  (0.20%)    3 us
-  D=10, σ=1e-5      0.081% (0.081%)   7 us   0.93% (0.04%)    7 us    0.91% (0.05%)    7 us
-  D=10, σ=1e-4      0.66%  (0.66%)   23 us   6.4%  (1.2%)    27 us    8.9%  (1.4%)    32 us
+  D=2,  σ=1e-5      0.086% (0.084%)   5 us   0.44% (0.03%)    6 us    0.41% (0.05%)    8 us
+  D=2,  σ=1e-4      0.62%  (0.62%)   12 us   5.5%  (0.38%)   11 us    3.7%  (0.20%)    8 us
+  D=10, σ=1e-5      0.082% (0.082%)  11 us   0.93% (0.04%)    6 us    0.91% (0.05%)   22 us
+  D=10, σ=1e-4      0.68%  (0.68%)   24 us   8.6%  (1.2%)    28 us    8.9%  (1.4%)    23 us
   D=100, σ=1e-4     1.1%            739 us   1.2%           121 us
   growth, D = 10
   N = 1e6           0.063%           43 us   1.8%           712 us    2.3%           856 us
