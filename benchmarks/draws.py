@@ -9,7 +9,7 @@ laws       total variation from the exact law on twenty kinds of rewards, with a
 
 python benchmarks/draws.py [--quick] [--only tables growth laws]
 
-Two busy cores, 2026-11-17, mean (median) read and processor time, of --quick, growth, and D = 100 by itself;
+Two busy cores, 2026-11-17, mean (median) read and processor time; --quick, growth, and D = 100 by itself;
 Absorb(error=0.001), the others at δ = 0.05:
 
   tables, N = 1e5   Absorb                   Betting                  Race(Normal)
