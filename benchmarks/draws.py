@@ -22,7 +22,7 @@ Absorb(error=0.001), the others at δ = 0.05:
   N = 1e6           0.063%           43 us   1.8%           712 us    2.3%           856 us
   N = 1e8           0.0006%          35 us   0.07%        2,715 us    0.10%        3,696 us
 
-  laws, all but D = 100, N = 1e5: none is off without a word. With a known range all are within the error and
+  laws, all but D = 100, N = 1e5: none off without a word. With a known range all are within the error and
   what counts make of it (1,000 to 40,000 draws a line: D = 10 and 100 show no less than 0.01 and 0.1).
   Without, a row that carries much is missed: "outlier", N = 1,000, TV 0.04 to 0.05, reported 0.07; "few
   rows", D = 2, TV 0.03, reported 0.03.
