@@ -150,7 +150,7 @@ def raced(kernel: gr.GraphGibbs) -> Sampler:
     rng = np.random.default_rng(SEED)
 
     def sweep(labels: Labels) -> tuple[Labels, int, int]:
-        found, tally = kernel._sweep(rng, gr.kernels.Labels(labels))
+        found, tally, _ = kernel._sweep(rng, gr.kernels.Labels(labels))
         return found, int(tally[ROWS]), int(tally[READ])
 
     return sweep

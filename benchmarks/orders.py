@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from shared import run_sections, show
 
 import gumbelrace as gr
-from gumbelrace.core import rows as keyed
+from gumbelrace.core import orders as keyed
 from gumbelrace.core.random import Bits, below, bits_of
 
 READ, REPEATS = 1024, 7

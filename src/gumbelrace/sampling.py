@@ -302,7 +302,7 @@ def _draws(population: Population, found: list[Results], promise: Promise, share
     evaluations[:1] += population.read_before  # once for all draws, in whatever orders
     fraction = share_read(int(evaluations.sum()), len(arms), population)
     took = evaluations, looks, exhausted.astype(np.bool_), fraction
-    off = float(np.mean(law_error)) if len(arms) else 0.0
+    off = min(float(np.mean(law_error)), 1.0) if len(arms) else 0.0
     return Draws(arms, *took, promise, shared_order, arm_names=population.names, law_error=off)
 
 

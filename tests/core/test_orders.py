@@ -1,191 +1,110 @@
-"""The order of the rows comes from the caller: what is proved holds for the population at hand."""
+"""Orders worked out from a key behave as uniform ones where a race looks: at sums of the first rows."""
 
+import numba
 import numpy as np
 import pytest
-from scipy.special import bdtrc
+from scipy.special import chdtrc, gammaincc, ndtr
 from tests.common import seeded
 
-import gumbelrace as gr
-from gumbelrace.errors import InvalidArgument
+from gumbelrace.core import orders as keyed
+from gumbelrace.core.jit import OPTIONS
+from gumbelrace.core.random import bits_of
 
-SIZE = 16_384
 FALSE_ALARM = 1e-4
 
 
-def rare_ones(seed=234):
-    """Two arms with tied sums; 3% of the rows of the first are 1, which its wins depend on."""
-    rewards = np.zeros((SIZE, 2))
-    rewards[seeded(seed).choice(SIZE, 492, replace=False), 0] = 1.0
-    return rewards - rewards.mean(axis=0)
+@numba.njit(**OPTIONS)
+def first_rows(bits, size, width, rows):
+    """The first rows of order after order, each with a key of its own."""
+    keys = np.empty((1, keyed.ROUNDS), np.uint64)
+    for draw in range(len(rows)):
+        keyed.draw_key(bits, keys, 0)
+        keyed.take_permuted(keyed.words_of(keys, 0), width, 0, size, rows[draw], rows.shape[1])
 
 
-def against_a_known_order():
-    """Lay rows out so that the blocks of one given shuffle are all of one kind: mostly low, few very high.
+@numba.njit(**OPTIONS)
+def weak_rows(bits, size, width, rows):
+    """The same with half of the rounds without effect: what the checks must notice."""
+    keys = np.empty((1, keyed.ROUNDS), np.uint64)
+    for draw in range(len(rows)):
+        keyed.draw_key(bits, keys, 0)
+        for i in range(rows.shape[1]):
+            high, low = i >> (width // 2), i & ((1 << (width // 2)) - 1)
+            low ^= int(keyed.scrambled(np.uint64(high), keys[0, 0], np.uint64(width // 2)))
+            rows[draw, i] = ((high << (width // 2)) | low) % size
 
-    The first arm is better by a little, but most samples of whole blocks say the opposite.
+
+def drawn(reader, size, count, draws, seed):
+    rng, rows = seeded(seed), np.empty((draws, count), np.int64)
+    reader(bits_of(rng), size, keyed.width_of(size), rows)
+    return rows
+
+
+LAYOUTS = {
+    "sorted": lambda n, size: n / size,
+    "first half": lambda n, size: n < size / 2,
+    "even": lambda n, size: n % 2,
+    "bit 5": lambda n, size: (n >> 5) & 1,
+    "parity of the bits": lambda n, size: np.bitwise_count(n) & 1,
+    "every 64th": lambda n, size: n % 64 == 0,
+    "the last 1%": lambda n, size: n >= 0.99 * size,
+    "high bits times low bits": lambda n, size: ((n >> 7) * (n & 127)) % 2,
+}
+
+
+def worst_tail(rows, size):
+    """Smallest p-value over layouts: are sums of T rows as in samples without replacement?
+
+    Mean and variance of the standardised sums, against the exact ones (their own law is normal: 40,000
+    sums of 100 rows and more).
     """
-    order = np.arange(SIZE, dtype=np.int32)
-    seeded(20160620).shuffle(order)
-    rewards = np.zeros((SIZE, 2))
-    high = np.arange(SIZE) // 128 % 16 == 0
-    rewards[order, 0] = np.where(high, 0.999, -0.0665)
-    return rewards
+    everything, tails = np.arange(size), []
+    for layout in LAYOUTS.values():
+        values = np.asarray(layout(everything, size), float)
+        draws, count = rows.shape
+        spread = values.std() * np.sqrt((size - count) / (size - 1) / count)
+        z = (np.asarray(layout(rows, size), float).mean(axis=1) - values.mean()) / spread
+        tails.append(2.0 * ndtr(-abs(z.mean()) * np.sqrt(draws)))
+        error = max(np.std(z**2), 1e-9) / np.sqrt(draws)
+        tails.append(2.0 * ndtr(-abs(np.mean(z**2) - 1.0) / error))
+    return min(tails)
 
 
-def as_table(rewards):
-    return gr.table(rewards)
+@pytest.mark.parametrize(
+    ("size", "count"), [(16_384, 128), (16_384, 4096), (20_000, 400), (1_000_000, 128)]
+)
+def test_sums_of_first_rows_are_those_of_a_uniform_order(size, count):
+    """Claim: as without replacement, whatever the layout. False-alarm rate 1e-4 a test, 16 statistics."""
+    draws = 40_000 if count < 1000 else 4000
+    rows = drawn(first_rows, size, count, draws, seed=size + count)
+    assert worst_tail(rows, size) > FALSE_ALARM / (2 * len(LAYOUTS))
 
 
-def as_factors(rewards):
-    bounds = rewards.min(axis=0), rewards.max(axis=0)
-    return gr.factors(lambda index, arms: rewards[np.ix_(index, arms)], *rewards.shape, reward_range=bounds)
+def test_the_check_notices_rows_that_are_badly_mixed():
+    assert worst_tail(drawn(weak_rows, 16_384, 128, 40_000, seed=1), 16_384) < 1e-12
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_the_law_is_as_close_as_promised_whatever_the_order(seed):
-    """Claim: |P(first arm) - 0.95| ≤ δ, for each of four orders. Oracle: exact p; seeds 0 to 3.
-
-    20,000 draws; fails falsely with probability 1e-4 at an error of δ, and given the order it is about δ/2.
-    With the order of a constant seed, 128 blocks, it was 0.869 for this population.
-    """
-    draws = gr.sample(gr.table(rare_ones()), np.log([0.95, 0.05]), 20_000, rng=seeded(seed))
-    others = int(np.sum(draws.arms == 1))
-    assert bdtrc(others - 1, len(draws.arms), 0.05 + draws.tv_bound.bound) > FALSE_ALARM
+@pytest.mark.parametrize("size", [16_384, 20_000])
+def test_pairs_of_rows_are_equally_likely(size):
+    """Cells of the first and the second row, 32 x 32, 200,000 orders: chi-square."""
+    cell = drawn(first_rows, size, 2, 200_000, seed=size) * 32 // size
+    counts = np.bincount(cell[:, 0] * 32 + cell[:, 1], minlength=1024)
+    shares = np.bincount(np.arange(size) * 32 // size) / size
+    expected = len(cell) * np.outer(shares, shares).ravel()
+    assert chdtrc(1023, ((counts - expected) ** 2 / expected).sum()) > FALSE_ALARM
 
 
-def test_the_check_notices_the_law_of_one_constant_order():
-    """Negative control: 0.869, measured with a constant order, does not pass."""
-    assert bdtrc(round(0.131 * 20_000) - 1, 20_000, 0.1) < FALSE_ALARM
+def test_orders_of_different_keys_are_different():
+    """How many rows two orders have in common among their first 128: hypergeometric, mean 1."""
+    rows = drawn(first_rows, 16_384, 128, 20_000, seed=3)
+    common = np.array([len(np.intersect1d(a, b)) for a, b in zip(rows[::2], rows[1::2], strict=True)])
+    assert gammaincc(common.sum(), len(common)) > FALSE_ALARM / 2
+    assert gammaincc(common.sum(), len(common)) < 1.0 - FALSE_ALARM / 2
+    assert common.max() < 12
 
 
-def test_rows_laid_out_against_a_seed():
-    """Claim: `best` errs with probability δ at most on rows laid out against a known shuffle.
-
-    200 new tables and generators, δ = 0.05; false-alarm rate 1e-4. With the order of that seed it
-    erred for nearly every generator.
-    """
-    rewards = against_a_known_order()
-    assert rewards[:, 0].sum() > 0
-    wrong = sum(gr.best(gr.table(rewards), delta=0.05, rng=seeded(seed)).arm for seed in range(200))
-    assert bdtrc(wrong - 1, 200, 0.05) > FALSE_ALARM if wrong else True
-
-
-def test_the_layout_does_harm_where_the_order_is_given():
-    """Negative control: the same rows, in that order and taken for shuffled, are decided wrongly."""
-    order = np.arange(SIZE, dtype=np.int32)
-    seeded(20160620).shuffle(order)
-    table = gr.table(against_a_known_order()[order], shuffled=True)
-    wrong = sum(gr.best(table, delta=0.05, rng=seeded(seed)).arm for seed in range(200))
-    assert bdtrc(wrong - 1, 200, 0.05) < FALSE_ALARM
-
-
-def test_the_first_order_comes_from_the_generator():
-    tables = [gr.table(rare_ones()) for _ in range(4)]
-    for table, seed in zip(tables, (1, 1, 2, 1), strict=True):
-        gr.best(table, rng=seeded(seed))
-    orders = [table._names for table in tables]
-    np.testing.assert_array_equal(orders[0], orders[1])
-    np.testing.assert_array_equal(orders[0], orders[3])
-    assert (orders[0] != orders[2]).any()
-
-
-def test_tables_summed_up_first_take_the_order_of_the_system():
-    from tests.common import totals
-
-    one, other = gr.table(rare_ones()), gr.table(rare_ones())
-    np.testing.assert_allclose(totals(one), totals(other), atol=1e-9)
-    assert (one._names != other._names).any()
-
-
-@pytest.mark.parametrize("make", [as_table, as_factors])
-def test_the_same_call_gives_the_same_again(make):
-    """A notebook's cell run twice: the population was used before, with the same seed."""
-    population = make(rare_ones())
-    first, again, new = (
-        gr.sample(one, size=50, rng=seeded(3)) for one in (population, population, make(rare_ones()))
-    )
-    for other in (again, new):
-        np.testing.assert_array_equal(first.arms, other.arms)
-        np.testing.assert_array_equal(first.evaluations, other.evaluations)
-
-
-def test_a_table_keeps_its_order_and_reshuffled_gives_another():
-    table = gr.table(rare_ones())
-    gr.best(table, rng=seeded(1))
-    kept = table._names.copy()
-    gr.best(table, rng=seeded(2))
-    np.testing.assert_array_equal(table._names, kept)
-    other = table.reshuffled(seeded(3))
-    assert (other._names != kept).any()
-    np.testing.assert_array_equal(table._names, kept)
-
-
-def test_what_is_said_of_the_order():
-    shared = gr.sample(gr.table(rare_ones()), size=2, rng=seeded()).tv_bound
-    each = gr.sample(gr.table(rare_ones()), size=2, rng=seeded(), reshuffle_every=1).tv_bound
-    computed = gr.sample(as_factors(rare_ones()), size=2, rng=seeded()).tv_bound
-    assert (shared.shared_order, each.shared_order, computed.shared_order) == (True, False, False)
-    assert "average over the order" in str(shared)
-    assert str(each) == str(computed) == "total variation ≤ 0.05, proved"
-
-
-def test_rows_said_to_be_shuffled_are_an_assumption():
-    table = gr.table(rare_ones(), shuffled=True)
-    bound = gr.sample(table, size=2, rng=seeded()).tv_bound
-    assert not bound.proved
-    assert "the rows lie in random order" in str(bound)
-    assert "random order" in gr.audit(table, gr.Betting(), draws=2, rng=seeded()).promise.assumption
-    reordered = gr.sample(table, size=2, rng=seeded(), reshuffle_every=1).tv_bound
-    assert reordered.proved
-    # Few rows are read one by one: it does not matter how they lie.
-    assert gr.sample(gr.table(rare_ones()[:999], shuffled=True), rng=seeded()).tv_bound.proved
-
-
-def test_a_file_cannot_be_reshuffled(tmp_path):
-    np.save(tmp_path / "x.npy", rare_ones())
-    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    with pytest.raises(InvalidArgument, match="stay where they are"):
-        gr.sample(gr.table(mapped, shuffled=True), size=2, rng=seeded(), reshuffle_every=1)
-    assert "random order" in str(gr.sample(gr.table(mapped, shuffled=True), rng=seeded()).tv_bound)
-    bound = gr.sample(gr.table(mapped), size=2, rng=seeded(), reshuffle_every=1).tv_bound
-    assert bound.proved
-    assert not bound.shared_order
-
-
-def sweeps(steps, tmp_path=None, chains=1):
-    """Gibbs sampling whose kernel holds two large tables, which all chains read."""
-    rewards = seeded(0).normal(size=(20_000, 3)) * 2e-2
-    tables = [gr.table(rewards), gr.table(rewards[:, ::-1].copy())]
-
-    def conditional(labels, variable):
-        return tables[variable], np.where(np.arange(3) == labels[1 - variable], 0.5, 0.0)
-
-    kernel = gr.Gibbs(conditional, variables=2, method=gr.Betting(0.05))
-    start = gr.kernels.Labels(np.array([0, 1]))
-    options = {"chains": chains, "progress": False, "check": 0, "checkpoint": tmp_path}
-    return gr.run(kernel, start, steps=steps, rng=seeded(7), **options)["labels"]
-
-
-def test_chains_that_share_a_table_do_not_depend_on_which_comes_first():
-    first = sweeps(60, chains=2)
-    for _ in range(4):
-        np.testing.assert_array_equal(sweeps(60, chains=2), first)
-
-
-def test_a_resumed_run_finds_the_order_of_its_tables_again(tmp_path):
-    sweeps(20, tmp_path / "checkpoint")
-    np.testing.assert_array_equal(sweeps(60, tmp_path / "checkpoint"), sweeps(60))
-
-
-def test_tables_made_within_steps_have_orders_of_their_own():
-    """A likelihood that makes a table at each step: every decision has an order of its own."""
-    made = []
-
-    def likelihood(points):
-        made.append(gr.table(-0.5 * (y[:, None] - points[:, 0]) ** 2))
-        return made[-1]
-
-    y = seeded(1).normal(size=SIZE)
-    kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.01), method=gr.Betting(0.05))
-    gr.run(kernel, gr.kernels.Position(np.zeros(1)), steps=6, rng=seeded(2), progress=False, check=0)
-    assert len({tuple(table._names[:9]) for table in made}) == len(made) == 6
+@pytest.mark.parametrize(
+    ("size", "width"), [(1, 0), (16_383, 0), (16_384, 14), (16_385, 15), (2**31 - 1, 31)]
+)
+def test_few_rows_have_no_key(size, width):
+    assert keyed.width_of(size) == width

@@ -12,10 +12,11 @@ from scipy.special import chdtrc
 from tests.common import ONE_OF_EACH, seeded
 
 import gumbelrace as gr
-from gumbelrace.core import rows as shuffle
+from gumbelrace.core import orders as shuffle
 from gumbelrace.core.jit import OPTIONS
+from gumbelrace.core.orders import FEWEST
 from gumbelrace.core.random import bits_of
-from gumbelrace.core.rows import BLOCKS, FEWEST, IndependentRows, Rows, block_length
+from gumbelrace.core.rows import BLOCKS, IndependentRows, Rows, block_length
 from gumbelrace.errors import InvalidArgument
 
 FALSE_ALARM = 1e-4

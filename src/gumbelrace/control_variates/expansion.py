@@ -28,8 +28,9 @@ from gumbelrace.control_variates.pilot import (
     pilot_points,
 )
 from gumbelrace.core.jit import kernel, part, users
+from gumbelrace.core.orders import NO_ROWS
 from gumbelrace.core.packed import pack, unpack
-from gumbelrace.core.rows import NO_ROWS, Rows
+from gumbelrace.core.rows import Rows
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.control import ControlVariate, row_weights, table_of
 from gumbelrace.population.likelihood import KNOWN, MOST, SLOT, Likelihood, Slots, head_reader

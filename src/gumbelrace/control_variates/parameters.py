@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from gumbelrace.control_variates.expansion import LEAST_BOUND, ParameterTaylor, Pilot, sums_of
 from gumbelrace.control_variates.pilot import checked_share, checked_spread, farthest
 from gumbelrace.core.jit import users
-from gumbelrace.core.rows import NO_ROWS, Rows
+from gumbelrace.core.orders import NO_ROWS
+from gumbelrace.core.rows import Rows
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.arrays import floats
 from gumbelrace.population.base import checked_count

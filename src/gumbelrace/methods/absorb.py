@@ -20,26 +20,34 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from gumbelrace.core.jit import part
+from gumbelrace.core.orders import rewind
 from gumbelrace.core.random import Bits
-from gumbelrace.core.rows import rewind
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods import rules
 from gumbelrace.methods.absorb_independent import AbsorbingOwn
 from gumbelrace.methods.absorb_moments import (
+    BY_VARIANCE,
     GROWTH,
     LARGEST_DERIVATIVE,
+    LITTLE,
+    LONGEST,
+    MARGIN,
+    TOO_FAR,
+    UNEXPECTED,
     Moments,
     add_derivatives,
     bound_eigenvalues,
-    by_chance,
     count_rows,
     factorise,
+    largest_eigenvalue,
     new_moments,
     normal,
+    off_by,
     pair_variance,
     put_covariances,
     put_noise,
     summed_derivatives,
+    unsureness,
 )
 from gumbelrace.methods.absorb_pilot import (
     deviations,
@@ -66,16 +74,10 @@ from gumbelrace.methods.state import (
 )
 from gumbelrace.population.base import CODE, FINE, Population, SharedPopulation, checked_count
 
-# The last look has at most so many times the rows of the pilot.
-LONGEST = 5
 # Rows that a look has at least.
 LEAST = 16
-# Differences that vary so many times more in the last look than before show that the pilot missed rows.
-UNEXPECTED = 4.0
-# What such a draw reports: as often as there are some, others have missed those rows without a sign of it.
-SURPRISE = 0.25
 # Plans from fewer rows are not trusted to say that reading everything is cheaper.
-TRUSTED = 128
+SCAN_AFTER = 128
 
 
 class Absorbing(NamedTuple):
@@ -111,8 +113,9 @@ def _run(rule: Absorbing, workspace: SharedWorkspace) -> None:
             return
         if last > 0 and not is_as_expected(workspace, last, deviation):
             wanted, last = GROWTH * state.tally[TAKEN], 0
-    fits = last > 0 and state.tally[ALIVE] > 1 and put_missing_noise(workspace, deviation, last)
-    if state.tally[ALIVE] != 1 and not fits:
+    if state.tally[ALIVE] > 1 and last > 0:
+        put_missing_noise(workspace, deviation, last)
+    elif state.tally[ALIVE] != 1:
         read_everything(workspace)
         last = 0
     if workspace.source.fault[CODE] == FINE:
@@ -148,15 +151,27 @@ def plan(rule: Absorbing, workspace: SharedWorkspace, deviation: float) -> tuple
     moments, taken, size = workspace.work, workspace.state.tally[TAKEN], workspace.sizes[0]
     if moments.counted[0] == 0 or moments.unproved[0]:
         return GROWTH * taken, 0
-    last = rows_of_last(rule, workspace, deviation)
-    skewed, unsure, hidden = law_errors(workspace, last)
-    enough = max(taken * 2.0 * unsure / rule.error, last / LONGEST)
+    last = rows_of_last(rule, workspace, deviation, expected_eigenvalue(workspace))
+    enough = rows_of_pilot(rule, workspace, last)
     if is_scan_cheaper(workspace, last + max(enough - taken, 0.0)):
         return size, 0
     if enough > taken:
         return int(min(max(enough, taken + LEAST), GROWTH * taken)) + 1, 0
+    moments.bound[0] = bound_eigenvalues(moments, workspace.state, error_of_one(workspace, taken))
+    last = np.ceil(rows_of_last(rule, workspace, deviation, moments.bound[0]))
+    skewed, unsure, hidden = law_errors(workspace, last)
     workspace.state.law_error[0] = skewed + unsure + hidden
-    return taken, int(np.ceil(last))
+    return taken, int(last)
+
+
+@part
+def rows_of_pilot(rule: Absorbing, workspace: SharedWorkspace, last: float) -> float:
+    """Give how many rows the pilot needs, before a last look of so many."""
+    moments, state = workspace.work, workspace.state
+    _, unsure, _ = law_errors(workspace, last)
+    of_normal = 2.0 / (state.tally[ALIVE] - 1.0) / moments.counted[0]
+    doubtful = max(2.0 * unsure, BY_VARIANCE * (unsureness(moments) - of_normal))
+    return max(state.tally[TAKEN] * doubtful / rule.error, last / LONGEST)
 
 
 @part
@@ -169,15 +184,32 @@ def rows_to_stand_for(workspace: SharedWorkspace, since: int) -> tuple[float, fl
 
 
 @part
-def rows_of_last(rule: Absorbing, workspace: SharedWorkspace, deviation: float) -> float:
+def rows_of_last(rule: Absorbing, workspace: SharedWorkspace, deviation: float, largest: float) -> float:
     """Give how many rows the last look needs, for the noise and for its law."""
-    moments, state = workspace.work, workspace.state
-    rest, again = rows_to_stand_for(workspace, state.tally[TAKEN])
-    largest = bound_eigenvalues(moments, state, rest * rest * by_chance(moments, state))
-    last = max(1.0 / (again + deviation * deviation / max(largest, 1e-300)), float(LEAST))
+    _, again = rows_to_stand_for(workspace, workspace.state.tally[TAKEN])
+    last = max(1.0 / (again + deviation * deviation / max(largest, LITTLE)), float(LEAST))
     skewed, _, hidden = law_errors(workspace, last)
     # Of rows that weigh less by half, skewness does a fourth, and a hidden one an eighth.
     return last * max(1.0, np.sqrt(4.0 * skewed / rule.error), np.cbrt(4.0 * hidden / rule.error))
+
+
+@part
+def error_of_one(workspace: SharedWorkspace, since: int) -> float:
+    """Give the variance of a sum estimated from one row after `since`, over that of its rewards.
+
+    The more a pilot finds rewards to vary, the more rows follow. So where it finds too little, too few
+    follow: on average the variance is larger by the relative variance of the pilot's.
+    """
+    rest, _ = rows_to_stand_for(workspace, since)
+    return rest * rest * (1.0 + unsureness(workspace.work))
+
+
+@part
+def expected_eigenvalue(workspace: SharedWorkspace) -> float:
+    """Estimate the largest eigenvalue of the covariances of sums estimated from one row, with a margin."""
+    moments, state = workspace.work, workspace.state
+    put_covariances(moments, state, error_of_one(workspace, state.tally[TAKEN]))
+    return MARGIN * largest_eigenvalue(moments, state.tally[ALIVE])
 
 
 @part
@@ -198,7 +230,7 @@ def is_scan_cheaper(workspace: SharedWorkspace, more: float) -> bool:
     """Whether to read all rows in order takes less than so many more at random, or these are all."""
     taken, size, source = workspace.state.tally[TAKEN], workspace.sizes[0], workspace.source
     unread = size if len(source.direct) or by_weights(workspace) else size - taken
-    speed = source.scan_speed if taken >= TRUSTED else 1.0
+    speed = source.scan_speed if taken >= SCAN_AFTER else 1.0
     return speed * more >= unread
 
 
@@ -221,18 +253,22 @@ def read_last(workspace: SharedWorkspace, count: int) -> bool:
 
 @part
 def is_as_expected(workspace: SharedWorkspace, count: int, deviation: float) -> bool:
-    """Whether differences vary as before, or little enough; else the last look belongs to the pilot."""
+    """Whether differences vary about as before; if not by far, the last look belongs to the pilot."""
     state, moments = workspace.state, workspace.work
     rest, again = rows_to_stand_for(workspace, state.tally[TAKEN] - count)
-    fits = 2.0 * deviation * deviation / (rest * rest * (1.0 / count - again))
+    scale, excess = rest * rest * (1.0 / count - again), 0.0
     for a in range(1, state.tally[ALIVE]):
-        expected = pair_variance(moments, state.arms[0], state.arms[a])
-        if moments.spread[state.arms[a]] > max(UNEXPECTED * expected, fits) * count:
-            moments.surprise[0] = SURPRISE
-            count_rows(moments, state, workspace.sample)
-            add_derivatives(moments, state, fresh_rows(workspace.sample))
-            return False
-    return True
+        expected = scale * pair_variance(moments, state.arms[0], state.arms[a])
+        found = scale * moments.spread[state.arms[a]] / count
+        if found > max(UNEXPECTED * expected, 2.0 * deviation * deviation):
+            excess = max(excess, found - expected)
+    jump = np.sqrt(excess) / state.temperature[0]
+    moments.surprise[0] = max(moments.surprise[0], off_by(jump))
+    if jump <= TOO_FAR:
+        return True
+    count_rows(moments, state, workspace.sample)
+    add_derivatives(moments, state, fresh_rows(workspace.sample))
+    return False
 
 
 @part
@@ -261,15 +297,16 @@ def choose(workspace: SharedWorkspace, deviation: float, last: int) -> None:
 
 
 @part
-def put_missing_noise(workspace: SharedWorkspace, deviation: float, last: int) -> bool:
-    """Draw the noise that makes the errors of all arms independent; False if they have too much already."""
+def put_missing_noise(workspace: SharedWorkspace, deviation: float, last: int) -> None:
+    """Draw the noise that makes the errors of all arms independent."""
     state, moments = workspace.state, workspace.work
-    rest, again = rows_to_stand_for(workspace, state.tally[TAKEN] - last)
-    put_covariances(moments, state, rest * rest * (1.0 / last - again) * by_chance(moments, state))
-    if not factorise(moments, state.tally[ALIVE], deviation * deviation):
-        return False
-    put_noise(moments, state.tally[ALIVE], workspace.noise)
-    return True
+    alive, since, bound = state.tally[ALIVE], state.tally[TAKEN] - last, moments.bound[0]
+    if alive != moments.factorised[0]:  # an arm has shown a -inf
+        put_covariances(moments, state, error_of_one(workspace, since))
+        factorise(moments, alive, bound)
+    _, again = rows_to_stand_for(workspace, since)
+    share = 1.0 / last - again
+    put_noise(moments, alive, share, deviation * deviation - share * bound, workspace.noise)
 
 
 @part

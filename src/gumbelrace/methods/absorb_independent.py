@@ -1,11 +1,14 @@
 """Absorbing the error of arms that have rows of their own (`absorb` says how, where arms share rows).
 
-The errors of the estimated sums of different arms are independent: their variances are
+The errors of the estimated sums of different arms are independent. Each arm has a pilot, which tells how
+much its rewards vary, and then a last look of T rows, which stands for the M rows that the pilot did not
+read: the variance of its error is
 
-    v_i = N_i² σ̂_i² / T_i (1 - T_i/N_i),
+    v_i = M_i² σ̂_i² / T_i (1 - T_i/M_i),
 
-and each arm is read until v_i is at most s², and what is known of the law of its error says that it is
-close enough to a normal one. Then noise of variance s² - v_i is added. Arms that cannot win are not read
+and T_i is such that v_i is at most s², and what is known of the law of the error says that it is close
+enough to a normal one. Then noise of variance s² - v_i is added. Who went on to read one sample until its
+own variance is small enough would bias sums of skewed rewards. Arms that cannot win are not read
 on, or not at all: with a known range those are read first that can reach most, and others wait.
 
 An arm that is a group of small sums (a size below 0) has a value with all its noise when it is found.
@@ -14,30 +17,54 @@ An arm that is a group of small sums (a size below 0) has a value with all its n
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumbelrace.core.jit import part
-from gumbelrace.core.rows import rewind_first
+from gumbelrace.core.orders import rewind_first
 from gumbelrace.methods import rules
-from gumbelrace.methods.absorb_moments import FAR, LARGEST_DERIVATIVE, MARGIN, normal
+from gumbelrace.methods.absorb_errors import (
+    Errors,
+    by_hidden,
+    by_skewness,
+    estimated,
+    furthest,
+    go_on_with_pilot,
+    is_partly_read,
+    is_unproved,
+    law_error,
+    new_errors,
+    note_errors,
+)
+from gumbelrace.methods.absorb_moments import (
+    BY_VARIANCE,
+    GROWTH,
+    LONGEST,
+    normal,
+)
 from gumbelrace.methods.corrections import Correction, draw_correction
 from gumbelrace.methods.independent import (
     NOT_NOW,
     IndependentWorkspace,
     all_read,
     ceiling,
-    estimate_sum,
     is_unseen,
     lower_bar,
-    rank_independent,
     read_more,
     waits,
 )
-from gumbelrace.methods.race_independent import ROUNDING
+from gumbelrace.methods.margins import FAR, far_after, reach_of_skewness
 from gumbelrace.methods.rules import enter, implements
-from gumbelrace.methods.state import ALIVE, ARMS, AT_ONCE, EXHAUSTED, LEADER, LOOKS, drop, line_up, reset
-from gumbelrace.population.arrays import LARGEST_REWARD
-from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE, Floats
+from gumbelrace.methods.state import (
+    ALIVE,
+    ARMS,
+    AT_ONCE,
+    EXHAUSTED,
+    LEADER,
+    LOOKS,
+    drop,
+    line_up,
+    reset,
+)
+from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE
 
 # Rows that a look has at least, of which third moments are taken.
 LEAST = 32
@@ -55,20 +82,9 @@ class AbsorbingOwn(NamedTuple):
     at_once: bool  # rewards of some rows tell nothing of others
     patient: bool = True
 
-    def working_memory(self, arms: int) -> "Errors":
+    def working_memory(self, arms: int) -> Errors:
         """Make room for what is known of the errors of all arms."""
-        variance, skewed, hidden, third = np.zeros((4, arms))
-        return Errors(np.zeros(arms, np.bool_), variance, skewed, hidden, third)
-
-
-class Errors(NamedTuple):
-    """For each arm: what is known of the error of its estimated sum."""
-
-    drawn: NDArray[np.bool_]  # whether its value comes with all its noise
-    variance: Floats
-    skewed: Floats  # third cumulant of the error
-    hidden: Floats  # what a row that was not seen can do to the estimate, as far as is known
-    third: Floats  # central moment of the rewards
+        return new_errors(arms)
 
 
 @implements(rules.run, AbsorbingOwn)
@@ -81,12 +97,12 @@ def _run(rule: AbsorbingOwn, workspace: IndependentWorkspace) -> None:
     while not everything and state.tally[ALIVE] > 1 and wants_more(rule, workspace, deviation):
         if not read_turns(workspace):
             return
-        note_errors(workspace)
+        note_errors(workspace, deviation)
         if not all_read(state, workspace.readings):
             drop_beaten(rule, workspace, deviation)
             drop(state)
     if (everything and state.tally[ALIVE] > 1) or state.tally[ALIVE] == 0:
-        read_everything(workspace)
+        read_everything(workspace, deviation)
     if workspace.source.fault[CODE] == FINE:
         choose(workspace, deviation)
         rewind_first(workspace.order, state.tally[ARMS])
@@ -96,10 +112,11 @@ def _run(rule: AbsorbingOwn, workspace: IndependentWorkspace) -> None:
 def add_corrections(rule: AbsorbingOwn, workspace: IndependentWorkspace) -> float:
     """Add to the offsets what normal noise lacks of the noise of a draw; give its standard deviation."""
     state, drawn, temperature = workspace.state, workspace.work.drawn, workspace.state.temperature[0]
-    groups = 0
+    groups, workspace.work.surprise[0] = 0, 0.0
     for arm in range(state.tally[ARMS]):
         drawn[arm] = workspace.sizes[arm] < 0
         groups += drawn[arm]
+        go_on_with_pilot(workspace, arm)
     if state.tally[ARMS] == 2 and groups == 0:
         # The difference has one correction, and the noise of both arms.
         state.offset[0] += temperature * draw_correction(rule.of_two, workspace.noise)
@@ -118,7 +135,7 @@ def wants_more(rule: AbsorbingOwn, workspace: IndependentWorkspace, deviation: f
         arm = state.arms[a]
         if readings.taken[arm] == 0:
             readings.wanted[arm] = rule.first
-        elif readings.taken[arm] == workspace.sizes[arm]:
+        elif readings.taken[arm] == workspace.sizes[arm] or workspace.work.pilot[arm] > 0:
             readings.wanted[arm] = NOT_NOW
         else:
             readings.wanted[arm] = rows_wanted(rule, workspace, arm, deviation)
@@ -128,134 +145,75 @@ def wants_more(rule: AbsorbingOwn, workspace: IndependentWorkspace, deviation: f
 
 @part
 def read_turns(workspace: IndependentWorkspace) -> bool:
-    """Read what is wanted of the arms whose turn it is, and find the leader; False after a fault."""
+    """Read what is wanted of the arms whose turn it is; False after a fault."""
     state, readings = workspace.state, workspace.readings
     lower_bar(state, readings)
     for a in range(state.tally[ALIVE]):
         if waits(readings, state.arms[a]):
             readings.wanted[state.arms[a]] = NOT_NOW
-    if not read_more(workspace, False):
-        return False
     state.tally[LOOKS] += 1
-    rank_independent(state, readings)
-    return True
+    return read_more(workspace, False)
 
 
 @part
 def rows_wanted(rule: AbsorbingOwn, workspace: IndependentWorkspace, arm: int, deviation: float) -> int:
-    """Give how many more rows an arm needs, 0 for all that are left, or `NOT_NOW`."""
-    taken, size, errors = workspace.readings.taken[arm], workspace.sizes[arm], workspace.work
+    """Give how many more rows an arm needs, for its pilot or its last look; 0 for all that are left."""
+    errors, taken, size = workspace.work, workspace.readings.taken[arm], workspace.sizes[arm]
     if is_unproved(workspace, arm):
         return taken
-    law = law_error(workspace, arm)
-    if errors.variance[arm] <= deviation * deviation and law <= rule.error:
-        return NOT_NOW
-    # Of rows that weigh less by half, skewness does a fourth at most.
-    needed = max(
-        MARGIN * errors.variance[arm] / (deviation * deviation), np.sqrt(MARGIN * law / rule.error)
-    )
-    left = 1.0 - taken / size
-    target = 1.0 / (left / taken / needed + (1.0 - left) / taken)
-    # Not at once: what is read of one arm may show that others cannot win.
-    wanted = int(min(max(target - taken, LEAST), taken)) + 1
-    if taken + wanted > MOST_SHARE * size:
+    last = rows_of_last(rule, workspace, arm, deviation)
+    enough = max((taken * errors.unsure[arm] - 2.0) * BY_VARIANCE / rule.error, last / LONGEST)
+    if max(enough, 1.0 * taken) + last > MOST_SHARE * size:
         return 0
-    # The third moment is that of the part read last, which is to be a long one.
+    if enough <= taken:
+        errors.pilot[arm], errors.known[arm] = taken, workspace.state.sums[arm]
+        return int(np.ceil(last))
+    # Not at once: what is read of one arm may show that others cannot win.
+    wanted = int(min(max(enough - taken, LEAST), (GROWTH - 1.0) * taken)) + 1
+    # Moments are those of the part read last, which is to be a long one.
     chunk = workspace.source.chunk
     return wanted if wanted < chunk else wanted // chunk * chunk
 
 
 @part
-def is_unproved(workspace: IndependentWorkspace, arm: int) -> bool:
-    """Whether all rewards read were the same, which proves nothing of the others."""
-    source, readings, taken = workspace.source, workspace.readings, workspace.readings.taken[arm]
-    deviation = np.sqrt(readings.squares[arm] / taken)
-    same = deviation <= ROUNDING * abs(workspace.state.sums[arm] / taken)
-    return same and source.high[arm] > source.low[arm]
-
-
-@part
-def law_error(workspace: IndependentWorkspace, arm: int) -> float:
-    """Bound how far the law is off by the error of an arm that is not normal, of arms that are alike.
-
-    The third derivative of a chance p is at most p and at most 1/8: of all arms they add up to 1 at most.
-    """
-    state, errors, temperature = workspace.state, workspace.work, workspace.state.temperature[0]
-    derivatives = min(1.0, state.tally[ALIVE] * LARGEST_DERIVATIVE)
-    left = 1.0 - workspace.readings.taken[arm] / workspace.sizes[arm]
-    seen = (1.0 + left) / 6.0 * abs(errors.skewed[arm]) * derivatives / temperature**3
-    return seen + LARGEST_DERIVATIVE / 3.0 * (errors.hidden[arm] / temperature) ** 3
-
-
-@part
-def note_errors(workspace: IndependentWorkspace) -> None:
-    """Find what the rows read tell of the errors of the arms."""
-    state, readings, errors = workspace.state, workspace.readings, workspace.work
-    for a in range(state.tally[ALIVE]):
-        arm = state.arms[a]
-        taken, size = readings.taken[arm], workspace.sizes[arm]
-        errors.variance[arm] = errors.skewed[arm] = errors.hidden[arm] = 0.0
-        if 0 < taken < size:
-            if readings.fresh[arm] > 0:
-                errors.third[arm] = third_moment(workspace, arm)
-            left, per_row = 1.0 - taken / size, size / taken
-            errors.variance[arm] = readings.squares[arm] / (taken - 1) * per_row * size * left
-            errors.skewed[arm] = errors.third[arm] * per_row * per_row * size * left
-            errors.hidden[arm] = per_row * left * furthest(workspace, arm)
-
-
-@part
-def third_moment(workspace: IndependentWorkspace, arm: int) -> float:
-    """Give the third central moment of the rewards in the part of an arm that was read last."""
-    block, chunk, j = workspace.readings.block, workspace.source.chunk, np.uint64(arm)
-    count = (workspace.readings.fresh[arm] - 1) % chunk + 1
-    mean = third = 0.0
-    for i in range(np.uint64(count)):
-        mean += block[j, i] / count
-    for i in range(np.uint64(count)):
-        third += (block[j, i] - mean) ** 3 / count
-    return third
-
-
-@part
-def furthest(workspace: IndependentWorkspace, arm: int) -> float:
-    """Give how far from the mean a reward of an arm can be, if that is known; else 0."""
-    source, mean = workspace.source, workspace.state.sums[arm] / workspace.readings.taken[arm]
-    if source.high[arm] >= LARGEST_REWARD or source.low[arm] <= -LARGEST_REWARD:
-        return 0.0
-    return max(source.high[arm] - mean, mean - source.low[arm])
+def rows_of_last(rule: AbsorbingOwn, workspace: IndependentWorkspace, arm: int, deviation: float) -> float:
+    """Give how many rows the last look of an arm needs, for the noise and for its law."""
+    errors, temperature = workspace.work, workspace.state.temperature[0]
+    rest = float(workspace.sizes[arm] - workspace.readings.taken[arm])
+    of_one = rest * rest * errors.row_variance[arm] * (1.0 + errors.unsure[arm])
+    last = max(1.0 / (1.0 / rest + deviation * deviation / max(of_one, 1e-300)), 1.0 * LEAST)
+    per_row, left = rest / last, max(1.0 - last / rest, 0.0)
+    skewed = by_skewness(workspace, per_row * per_row * rest * left * errors.row_third[arm])
+    hidden = by_hidden(per_row * left * furthest(workspace, arm) / temperature)
+    # Of rows that weigh less by half, skewness does a fourth at most.
+    return last * max(1.0, np.sqrt((skewed + hidden) / rule.error))
 
 
 @part
 def drop_beaten(rule: AbsorbingOwn, workspace: IndependentWorkspace, deviation: float) -> None:
     """Flag arms that trail by more than noise and errors can bring back."""
     state, leader = workspace.state, workspace.state.tally[LEADER]
-    best, of_leader = (
-        estimate_sum(state, workspace.readings, leader),
-        noise_of(workspace, leader, deviation),
-    )
+    best = estimated(workspace, leader)
     for a in range(state.tally[ALIVE]):
         arm = state.arms[a]
-        value = (
-            ceiling(workspace.source, state, workspace.readings, arm)
-            if is_unseen(workspace.readings, arm)
-            else estimate_sum(state, workspace.readings, arm)
-        )
-        noise = of_leader + noise_of(workspace, arm, deviation)
-        # Rows of which so many are expected in a sample are missed with the probability of the error.
-        hidden = -np.log(rule.error) * (workspace.work.hidden[leader] + workspace.work.hidden[arm])
-        far = max(far_of(workspace, leader), far_of(workspace, arm))
-        skewed = skew_of(workspace, leader, noise) + skew_of(workspace, arm, noise)
-        unproved = is_partly_read(workspace, leader) and is_unproved(workspace, leader)
-        unproved |= is_partly_read(workspace, arm) and is_unproved(workspace, arm)
-        margin = np.inf if unproved else far * np.sqrt(noise) + skewed + hidden
-        state.out[arm] = arm != leader and best - value > margin
+        value = estimated(workspace, arm)
+        if is_unseen(workspace.readings, arm):
+            value = ceiling(workspace.source, state, workspace.readings, arm)
+        state.out[arm] = arm != leader and best - value > margin_of(rule, workspace, arm, deviation)
 
 
 @part
-def is_partly_read(workspace: IndependentWorkspace, arm: int) -> bool:
-    """Whether some rows of an arm were read, and not all."""
-    return 0 < workspace.readings.taken[arm] < workspace.sizes[arm]
+def margin_of(rule: AbsorbingOwn, workspace: IndependentWorkspace, arm: int, deviation: float) -> float:
+    """Give how far behind the leader an arm may still win."""
+    errors, leader = workspace.work, workspace.state.tally[LEADER]
+    noise = noise_of(workspace, leader, deviation) + noise_of(workspace, arm, deviation)
+    # Rows of which so many are expected in a sample are missed with the probability of the error.
+    hidden = -np.log(rule.error) * (errors.hidden[leader] + errors.hidden[arm])
+    far = max(far_of(workspace, leader), far_of(workspace, arm))
+    skewed = reach_of_skewness(abs(errors.skewed[leader]) + abs(errors.skewed[arm]), noise)
+    unproved = is_partly_read(workspace, leader) and is_unproved(workspace, leader)
+    unproved |= is_partly_read(workspace, arm) and is_unproved(workspace, arm)
+    return np.inf if unproved else far * np.sqrt(noise) + skewed + hidden
 
 
 @part
@@ -268,25 +226,17 @@ def noise_of(workspace: IndependentWorkspace, arm: int, deviation: float) -> flo
 @part
 def far_of(workspace: IndependentWorkspace, arm: int) -> float:
     """Give how many standard deviations are far, by Student's t where the variance is estimated."""
-    taken = workspace.readings.taken[arm]
-    return FAR * (1.0 + (FAR * FAR + 1.0) / (4.0 * taken)) if is_partly_read(workspace, arm) else FAR
+    return far_after(1.0 * workspace.readings.taken[arm]) if is_partly_read(workspace, arm) else FAR
 
 
 @part
-def skew_of(workspace: IndependentWorkspace, arm: int, noise: float) -> float:
-    """Give by how much further the skewness of an error reaches."""
-    skewed = abs(workspace.work.skewed[arm])
-    return (2.0 * FAR * FAR + 1.0) / 6.0 * skewed / noise if skewed > 0.0 else 0.0
-
-
-@part
-def read_everything(workspace: IndependentWorkspace) -> None:
+def read_everything(workspace: IndependentWorkspace, deviation: float) -> None:
     """Read all that is left; if all arms have shown a -inf, of those that were dropped before."""
     state, source = workspace.state, workspace.source
     if state.tally[ALIVE] == 0:
         line_up(state, source)
     read_more(workspace, True)
-    note_errors(workspace)
+    note_errors(workspace, deviation)
     if state.tally[ALIVE] == 0 and source.fault[CODE] == FINE:
         source.fault[CODE] = IMPOSSIBLE
 
@@ -299,8 +249,9 @@ def choose(workspace: IndependentWorkspace, deviation: float) -> None:
     for a in range(state.tally[ALIVE]):
         arm = state.arms[a]
         missing = 0.0 if errors.drawn[arm] else max(deviation * deviation - errors.variance[arm], 0.0)
-        value = estimate_sum(state, workspace.readings, arm) + np.sqrt(missing) * normal(workspace.noise)
+        value = estimated(workspace, arm) + np.sqrt(missing) * normal(workspace.noise)
         if state.tally[ALIVE] > 1 and is_partly_read(workspace, arm):
             state.law_error[0] = max(state.law_error[0], law_error(workspace, arm))
         if value > best:
             best, state.tally[LEADER] = value, arm
+    state.law_error[0] += errors.surprise[0]

@@ -27,12 +27,24 @@ MOST = 512
 STEPS = 8
 # If it was not, the estimate is raised so many times by so much, before the trace takes its place.
 TRIES, RAISE = 8, 1.1
-# Arms are dropped if a normal variable brings them back with a chance of 1e-6.
-FAR = 4.75
 # What is read grows by so many times at most, so that arms are dropped on the way.
 GROWTH = 4
+# A variance above that of rewards that do not vary at all.
+LITTLE = 1e-300
 # Rows are read a little beyond what the covariances so far ask for.
 MARGIN = 1.05
+# The last look has at most so many times the rows of the pilot.
+LONGEST = 5
+# A variance of the noise that is off by some share moves the law by so much of it (s² p''/2, about). Of
+# normal rewards it is known how unsure a pilot's variance is, and seen to; of others that is itself unsure.
+BY_VARIANCE = 1.0 / 60.0
+# Differences that vary so many times more in the last look than before show that the pilot missed rows.
+UNEXPECTED = 4.0
+# Such a look is used all the same, unless these rows move the values by more than so many temperatures: who
+# puts it away shifts the mean of the others, which does more harm than a law that is less normal.
+TOO_FAR = 3.0
+# Of two arms: the largest derivative of the logistic function.
+LARGEST_SLOPE = 1.0 / 4.0
 # Of two arms: the largest third and fourth derivative of the logistic function.
 LARGEST_DERIVATIVE = 1.0 / 8.0
 
@@ -67,37 +79,42 @@ class Moments(NamedTuple):
     chances: Floats  # of each arm, as far as known
     third: Floats  # of each arm: sum of third directional derivatives of its chance
     fourth: Floats
+    scatter: Floats  # sums over rows: how much rewards of a random arm vary, and the squares of that
     unproved: NDArray[np.bool_]  # whether an arm had the rewards of the leader in all rows
     surprise: Floats  # what a last look unlike the pilot does to what is reported
+    bound: Floats  # above all eigenvalues of the covariances of which `factor` is made
+    factorised: NDArray[np.int64]  # of how many arms
     over_arms: OverArms
 
 
 def new_moments(arms: int) -> Moments:
     """Make room; what is never written to costs nothing."""
     slots = min(arms, MOST)
-    gap, jump, before, spread, chances, third, fourth, fresh, total = (np.zeros(arms) for _ in range(9))
     return Moments(
-        np.zeros(arms, np.int64),
-        np.zeros(1, np.int64),
-        fresh,
-        total,
-        np.zeros(arms),
-        np.zeros(slots),
-        np.zeros(slots),
-        np.empty((slots, slots)),
-        new_block(slots, HELD),
-        np.empty((slots, slots)),
-        np.zeros((2, slots)),
-        gap,
-        jump,
-        before,
-        spread,
-        chances,
-        third,
-        fourth,
-        np.zeros(1, np.bool_),
-        np.zeros(1),
-        OverArms(*(np.empty(HELD) for _ in range(4))),
+        slot=np.zeros(arms, np.int64),
+        counted=np.zeros(1, np.int64),
+        fresh=np.zeros(arms),
+        total=np.zeros(arms),
+        centre=np.zeros(arms),
+        sums=np.zeros(slots),
+        mean=np.zeros(slots),
+        products=np.empty((slots, slots)),
+        rewards=new_block(slots, HELD),
+        factor=np.empty((slots, slots)),
+        vector=np.zeros((2, slots)),
+        gap=np.zeros(arms),
+        jump=np.zeros(arms),
+        before=np.zeros(arms),
+        spread=np.zeros(arms),
+        chances=np.zeros(arms),
+        third=np.zeros(arms),
+        fourth=np.zeros(arms),
+        scatter=np.zeros(2),
+        unproved=np.zeros(1, np.bool_),
+        surprise=np.zeros(1),
+        bound=np.zeros(1),
+        factorised=np.zeros(1, np.int64),
+        over_arms=OverArms(*(np.empty(HELD) for _ in range(4))),
     )
 
 
@@ -119,6 +136,7 @@ def count_rows(moments: Moments, state: RaceState, sample: Sample) -> None:
 @part
 def begin_count(moments: Moments, state: RaceState, sample: Sample) -> None:
     """Give the arms in the race a slot each, nothing counted yet."""
+    moments.scatter[:] = 0.0
     for a in range(state.tally[ALIVE]):
         arm = state.arms[a]
         moments.slot[arm], moments.sums[a] = a, 0.0
@@ -166,10 +184,13 @@ def add_derivatives(moments: Moments, state: RaceState, rows: int) -> None:
     """Add the third and fourth derivatives of the arms' chances along each of the rows counted last."""
     if state.tally[ALIVE] > len(moments.sums):
         return
+    find_over_arms(moments, state, rows)
+    for i in range(np.uint64(rows)):
+        moments.scatter[0] += moments.over_arms.second[i]
+        moments.scatter[1] += moments.over_arms.second[i] ** 2
     if state.tally[ALIVE] == 2:
         add_of_two(moments, state, rows)
         return
-    find_over_arms(moments, state, rows)
     for a in range(state.tally[ALIVE]):
         add_of_arm(moments, state.arms[a], rows)
 
@@ -242,55 +263,47 @@ def pair_variance(moments: Moments, arm: int, other: int) -> float:
 
 
 @part
-def by_chance(moments: Moments, state: RaceState) -> float:
-    """Give by how much the error of a last look varies more than the pilot says, on average.
-
-    The more a pilot finds rewards to vary, the more rows follow. So where it finds too little, too few
-    follow: on average the variance is larger by the relative variance of the pilot's.
-    """
-    relative = 2.0 / (state.tally[ALIVE] - 1.0)  # of normal rewards, along the one direction that decides
-    if state.tally[ALIVE] == 2:
-        variance = pair_variance(moments, state.arms[0], state.arms[1])
-        fourth = abs(moments.fourth[state.arms[0]]) / (LARGEST_DERIVATIVE * moments.counted[0])
-        relative = fourth / (variance * variance) - 1.0 if variance > 0.0 else 0.0
-    return 1.0 + max(relative, 0.0) / moments.counted[0]
+def unsureness(moments: Moments) -> float:
+    """Give the relative variance of what the pilot says of variances: of normal rewards 2 / (D - 1) / T."""
+    first, second = moments.scatter
+    return max(second / (first * first) - 1.0 / moments.counted[0], 0.0) if first > 0.0 else 0.0
 
 
 @routine
 def put_covariances(moments: Moments, state: RaceState, scale: float) -> None:
     """Put `scale` times the covariances of the arms' rewards, less what all share, into the scratch."""
     alive, counted, means = state.tally[ALIVE], moments.counted[0], moments.vector[0]
-    scale /= counted - 1
+    scale, overall, factor = scale / (counted - 1), 0.0, moments.factor
     for a in range(alive):
-        j = moments.slot[state.arms[a]]
-        means[a] = 0.0
+        row = moments.products[moments.slot[state.arms[a]]]
+        centre, mean = moments.sums[moments.slot[state.arms[a]]] / counted, 0.0
         for b in range(alive):
-            k = moments.slot[state.arms[b]]
-            both = moments.products[j, k] - moments.sums[j] * moments.sums[k] / counted
-            moments.factor[a, b] = scale * both
-            means[a] += scale * both / alive
-    overall = 0.0
-    for a in range(alive):
+            k = np.uint64(moments.slot[state.arms[b]])
+            factor[a, b] = scale * (row[k] - centre * moments.sums[k])
+            mean += factor[a, b]
+        means[a] = mean / alive
         overall += means[a] / alive
     for a in range(alive):
-        for b in range(alive):
-            moments.factor[a, b] += overall - means[a] - means[b]
+        less = means[a] - overall
+        for b in range(np.uint64(alive)):
+            factor[a, b] -= less + means[b]
 
 
 @routine
 def bound_eigenvalues(moments: Moments, state: RaceState, scale: float) -> float:
-    """Give a number above all eigenvalues of `scale` times the covariances, close to the largest."""
+    """Factorise b·I less `scale` times the covariances, for some b above their eigenvalues; give b."""
     alive, trace = state.tally[ALIVE], 0.0
     put_covariances(moments, state, scale)
     for a in range(alive):
         trace += moments.factor[a, a]
-    bound = MARGIN * largest_eigenvalue(moments, alive)
-    for _ in range(TRIES):
-        if bound >= trace or factorise(moments, alive, bound):
-            return min(bound, MARGIN * trace)
+    bound, highest = max(MARGIN * largest_eigenvalue(moments, alive), LITTLE), max(MARGIN * trace, LITTLE)
+    for attempt in range(TRIES + 1):
+        bound = min(bound, highest) if attempt < TRIES else highest
+        if factorise(moments, alive, bound):
+            break
         bound *= RAISE
         put_covariances(moments, state, scale)
-    return MARGIN * trace
+    return bound
 
 
 @routine
@@ -325,7 +338,7 @@ def inner(one: Floats, other: Floats, count: int) -> float:
 @routine
 def factorise(moments: Moments, alive: int, variance: float) -> bool:
     """Replace the covariances Σ by the Cholesky factor of variance·I - Σ; False if there is none."""
-    factor = moments.factor
+    factor, moments.factorised[0] = moments.factor, alive
     for a in range(alive):
         for b in range(a):
             factor[a, b] = -(factor[a, b] + inner(factor[a], factor[b], b)) / factor[b, b]
@@ -337,12 +350,23 @@ def factorise(moments: Moments, alive: int, variance: float) -> bool:
 
 
 @part
-def put_noise(moments: Moments, alive: int, bits: Bits) -> None:
-    """Put normal noise into the first vector, with the covariance of which there is a factor."""
+def put_noise(moments: Moments, alive: int, share: float, beyond: float, bits: Bits) -> None:
+    """Put normal noise into the first vector: a share of what was factorised, and some variance beyond."""
     noise, plain = moments.vector[0], moments.vector[1]
     for a in range(alive):
         plain[a] = normal(bits)
-        noise[a] = inner(moments.factor[a], plain, a + 1)
+        noise[a] = np.sqrt(share) * inner(moments.factor[a], plain, a + 1)
+        noise[a] += np.sqrt(max(beyond, 0.0)) * normal(bits)
+
+
+@part
+def off_by(jump: float) -> float:
+    """Give how far the law is off, as often as unexpected rows move values by so many temperatures.
+
+    Others have missed these rows, and on average lack as much. A look that is used all the same makes up
+    for it, but for terms of third order.
+    """
+    return LARGEST_DERIVATIVE / 6.0 * jump**3 if jump <= TOO_FAR else LARGEST_SLOPE * jump
 
 
 @part

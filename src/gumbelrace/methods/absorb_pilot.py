@@ -3,31 +3,28 @@
 import numpy as np
 
 from gumbelrace.core.jit import part
-from gumbelrace.core.rows import pick_rows
 from gumbelrace.methods.absorb_moments import (
-    FAR,
     Moments,
     add_derivatives,
     count_rows,
     mean_apart,
     pair_variance,
 )
+from gumbelrace.methods.margins import margin
 from gumbelrace.methods.race_independent import ROUNDING
 from gumbelrace.methods.reading import HELD, Sample, fresh_rows, open_look, reduced, total
 from gumbelrace.methods.shared import SharedWorkspace, by_weights, read_more
 from gumbelrace.methods.state import (
     ALIVE,
-    EVALUATIONS,
     LEADER,
     LOOKS,
     TAKEN,
     RaceState,
     drop,
-    drop_ruled_out,
     place,
 )
+from gumbelrace.methods.weighted import draw_by_weights, weigh
 from gumbelrace.population.arrays import LARGEST_REWARD
-from gumbelrace.population.base import read
 
 
 @part
@@ -54,7 +51,7 @@ def read_pilot(workspace: SharedWorkspace, wanted: int, deviation: float, error:
 def read_some(workspace: SharedWorkspace, count: int) -> bool:
     """Read so many rows, at random or by their weights; False after a fault."""
     open_look(workspace.sample, False)
-    done = read_picked(workspace, count) if by_weights(workspace) else read_more(workspace, count)
+    done = read_by_weights(workspace, count) if by_weights(workspace) else read_more(workspace, count)
     workspace.state.tally[TAKEN] += count
     workspace.state.tally[LOOKS] += 1
     add_differences(workspace.work, workspace.state, workspace.sample)
@@ -89,36 +86,22 @@ def extrapolate(workspace: SharedWorkspace, arm: int) -> float:
 
 
 @part
-def read_picked(workspace: SharedWorkspace, count: int) -> bool:
+def read_by_weights(workspace: SharedWorkspace, count: int) -> bool:
     """Draw rows by their weights, into the one run of a look; False after a fault."""
-    source, state, sample, rows = workspace.source, workspace.state, workspace.sample, workspace.rows
-    chances, done, state.shift[0] = workspace.order.weights, 0, 0.0
+    state, sample, done = workspace.state, workspace.sample, 0
+    state.shift[0] = 0.0
     for a in range(state.tally[ALIVE]):
         state.fresh[state.arms[a]] = 0.0
     while done < count and state.tally[ALIVE] > 0:
-        n = min(source.chunk, count - done)
-        pick_rows(workspace.bits, chances, workspace.sizes[0], rows, n)
-        got = read(source, rows, n, state.arms, state.tally[ALIVE], sample.rewards, done)
-        if got == 0:
+        n = min(workspace.source.chunk, count - done)
+        if not draw_by_weights(workspace, sample.rewards, done, n):
             return False
-        state.tally[EVALUATIONS] += got
-        drop_ruled_out(state, source)
-        weigh(workspace, done, n)
+        for a in range(state.tally[ALIVE]):
+            state.fresh[state.arms[a]] += total(sample.rewards, state.arms[a], done, n, 0.0)
+        weigh(workspace, sample.rewards, done, n)
         done += n
     sample.first[0], sample.length[0], sample.runs[0] = 0, count, 1
     return True
-
-
-@part
-def weigh(workspace: SharedWorkspace, first: int, count: int) -> None:
-    """Divide what rewards differ by from the first arm's by weights (Horvitz and Thompson 1952)."""
-    state, rewards, chance = workspace.state, workspace.sample.rewards, workspace.order.weights.chance
-    for a in range(state.tally[ALIVE] - 1, -1, -1):  # the first arm comes last: all others need it
-        arm = state.arms[a]
-        state.fresh[arm] += total(rewards, arm, first, count, 0.0)
-        for i in range(count):
-            apart = reduced(rewards[arm, first + i], rewards[state.arms[0], first + i])
-            rewards[arm, first + i] = apart / chance[workspace.rows[i]]
 
 
 @part
@@ -168,12 +151,11 @@ def margin_of(
 ) -> float:
     """Give how far behind the leader an arm may still win."""
     state, rows = workspace.state, workspace.state.tally[TAKEN]
-    noise = variance + of_noise
-    far = FAR * (1.0 + (FAR * FAR + 1.0) / (4.0 * rows))  # of Student's t
-    skewed = (2.0 * FAR * FAR + 1.0) / 6.0 * workspace.work.jump[arm] * variance / noise
+    per_row = workspace.sizes[0] / rows
     # Rows of which so many are expected in the sample are missed with the probability of the error.
     hidden = -np.log(error) * share_left(workspace) * unseen(workspace, arm, state.tally[LEADER])
-    return far * np.sqrt(noise) + workspace.sizes[0] / rows * (skewed + hidden)
+    third = per_row * workspace.work.jump[arm] * variance
+    return margin(float(rows), variance + of_noise, third) + per_row * hidden
 
 
 @part

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import call, kernel, part
+from gumbelrace.core.orders import name_rows, rewind_first
 from gumbelrace.core.random import bits_of
-from gumbelrace.core.rows import name_rows, rewind_first
 from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise
 from gumbelrace.methods.independent import READING, OwnRows, forget, new_own_rows

@@ -19,9 +19,9 @@ from numba import types
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import OPTIONS, call, part
+from gumbelrace.core.orders import Streams, rewind_first, take_from
 from gumbelrace.core.packed import Entries, read_stored
 from gumbelrace.core.random import Bits
-from gumbelrace.core.rows import Streams, rewind_first, take_from
 from gumbelrace.methods.reading import new_block, new_rows
 from gumbelrace.methods.rules import ENDS, FAILS, GOES_ON, enter, finish, implements, judge, look, next_look
 from gumbelrace.methods.state import (

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import part
-from gumbelrace.core.rows import rewind_first, take_from
+from gumbelrace.core.orders import rewind_first, take_from
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise, checked_delta

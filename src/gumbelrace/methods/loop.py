@@ -15,9 +15,9 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import OPTIONS, PART, call, kernel, part
+from gumbelrace.core.orders import Stream
 from gumbelrace.core.packed import ENTRY, Entries, read_stored
 from gumbelrace.core.random import Bits
-from gumbelrace.core.rows import Stream
 from gumbelrace.methods.independent import IndependentWorkspace, new_independent
 from gumbelrace.methods.rules import ENDS, FAILS, begin, enter, finish, look, run, runs_itself
 from gumbelrace.methods.shared import SharedWorkspace, new_shared

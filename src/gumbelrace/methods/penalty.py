@@ -28,11 +28,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from gumbelrace.core.jit import part
+from gumbelrace.core.orders import rewind
 from gumbelrace.core.random import uniform
-from gumbelrace.core.rows import pick_rows, rewind
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise
+from gumbelrace.methods.margins import margin
 from gumbelrace.methods.race import DECLARED
 from gumbelrace.methods.reading import HELD, THE_REST, open_look, reduced
 from gumbelrace.methods.rules import implements
@@ -41,7 +42,6 @@ from gumbelrace.methods.state import (
     ALIVE,
     AT_ONCE,
     CURRENT,
-    EVALUATIONS,
     EXHAUSTED,
     LEADER,
     LOOKS,
@@ -50,9 +50,9 @@ from gumbelrace.methods.state import (
     TAKEN,
     Question,
     admit,
-    drop_ruled_out,
     reset,
 )
+from gumbelrace.methods.weighted import draw_by_weights, weigh
 from gumbelrace.population.base import (
     CODE,
     FINE,
@@ -61,16 +61,15 @@ from gumbelrace.population.base import (
     Population,
     SharedPopulation,
     checked_count,
-    read,
 )
 
 # Rows of the first pilot; one that asks for more than so many times its own rows is doubled first.
 PILOT_ROWS, PILOT_REACH = 16, 4
 # Rows are read a little beyond what the pilot asks for.
 MARGIN = 1.1
-# A pilot of so many rows or more may leave no doubt: the log ratio is farther from 0 than so many standard
-# deviations, of which a normal variable has a chance of 1e-6, and 1e-6 is not accepted.
-SURE_ROWS, FAR, NEVER = 64, 4.75, 13.8
+# A pilot of so many rows or more may leave no doubt: the log ratio is farther from 0 than its margin, by as
+# much as is accepted with a chance of 1e-6.
+SURE_ROWS, NEVER = 64, 13.8
 # An estimate whose variance is so many times what it should be is not used: everything is read. Not much
 # earlier, and not where its law looks wrong: who makes estimates until one looks good biases them.
 UNUSABLE = 4.0
@@ -152,11 +151,9 @@ def side_beyond_doubt(workspace: SharedWorkspace) -> float:
     spread, gap = spread_of(pilot), estimated(workspace, pilot)
     if are_alike(pilot, spread):
         return 0.0
-    # Student's and Cornish and Fisher's terms make it wider.
-    far = FAR * (1.0 + (FAR * FAR + 1.0) / (4.0 * pilot[COUNT]))
-    skewed = (2.0 * FAR * FAR + 1.0) / 6.0 * left / pilot[COUNT] * spread.third / spread.variance
-    margin = far * left * np.sqrt(spread.variance / pilot[COUNT]) + skewed + NEVER
-    return np.sign(gap) if abs(gap) > margin else 0.0
+    per_row = left / pilot[COUNT]
+    beyond = margin(pilot[COUNT], per_row * left * spread.variance, per_row * per_row * left * spread.third)
+    return np.sign(gap) if abs(gap) > beyond + NEVER else 0.0
 
 
 @part
@@ -216,20 +213,13 @@ def read_in_order(workspace: SharedWorkspace, of_pilot: int, count: int) -> bool
 
 @part
 def read_by_weights(workspace: SharedWorkspace, of_pilot: int, count: int) -> bool:
-    """Read rows drawn with replacement; what is seen more often counts less (Horvitz & Thompson 1952)."""
-    state, source, weights = workspace.state, workspace.source, workspace.order.weights
-    rows, block = workspace.rows, workspace.block
-    pick_rows(workspace.bits, weights, workspace.sizes[0], rows, count)
-    if read(source, rows, count, state.arms, 2, block, 0) == 0:
+    """Read rows drawn with replacement."""
+    block, work = workspace.block, workspace.work
+    if not draw_by_weights(workspace, block, 0, count):
         return False
-    state.tally[EVALUATIONS] += 2 * count
-    if source.verify:
-        drop_ruled_out(state, source)
-    for i in range(np.uint64(count)):
-        block[PROPOSED, i] = reduced(block[PROPOSED, i], block[CURRENT, i]) / weights.chance[rows[i]]
-        block[CURRENT, i] = 0.0
-    add_powers(workspace.work[PILOT], block, 0, of_pilot)
-    add_powers(workspace.work[ESTIMATE], block, of_pilot, count - of_pilot)
+    weigh(workspace, block, 0, count)
+    add_powers(work[PILOT], block, 0, of_pilot)
+    add_powers(work[ESTIMATE], block, of_pilot, count - of_pilot)
     return True
 
 

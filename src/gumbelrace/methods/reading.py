@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import OPTIONS, as_written, part, routine
+from gumbelrace.core.orders import Stream, forget_marks, mark_rows, next_run, take, unseen_rows
 from gumbelrace.core.packed import ENTRY, Entries, fetch, read_stored
 from gumbelrace.core.random import Bits
-from gumbelrace.core.rows import Stream, forget_marks, mark_rows, next_run, take, unseen_rows
 from gumbelrace.methods.state import (
     ALIVE,
     ARMS,

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import call, part
+from gumbelrace.core.orders import Stream, rewind
 from gumbelrace.core.random import Bits
-from gumbelrace.core.rows import Stream, rewind
 from gumbelrace.methods.reading import (
     KEPT,
     READING,
@@ -68,19 +68,19 @@ def new_shared(
 ) -> SharedWorkspace:
     """Make room for races by a rule; the bits are those of the noise and those that choose rows."""
     noise, of_rows = bits
-    shared = SharedRows(
-        source,
-        order,
-        of_rows,
-        sizes[:1].copy(),
-        new_state(source.arms),
-        new_sample(source, order, int(sizes[0]), rule.keeps),
-        new_rows(source),
-        new_block(source.arms, source.chunk),
-    )
+    shared = new_shared_rows(rule, source, order, of_rows, sizes)
     reading = READING.entry(shared, source.direct.flags.c_contiguous)
     work = rule.working_memory(source.arms)
     return SharedWorkspace(*shared, rule, work, noise, reading, np.zeros(1, np.int64))
+
+
+def new_shared_rows(
+    rule: Any, source: Source, order: Stream, bits: Bits, sizes: NDArray[np.int64]
+) -> SharedRows:
+    """Make room for reading rows that arms share."""
+    state, sample = new_state(source.arms), new_sample(source, order, int(sizes[0]), rule.keeps)
+    rows, block = new_rows(source), new_block(source.arms, source.chunk)
+    return SharedRows(source, order, bits, sizes[:1].copy(), state, sample, rows, block)
 
 
 @part

@@ -18,8 +18,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from gumbelrace.core.jit import part
+from gumbelrace.core.orders import pick_rows
 from gumbelrace.core.random import gumbel, uniform
-from gumbelrace.core.rows import pick_rows
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods import rules
 from gumbelrace.methods.base import Asked, Method, Promise

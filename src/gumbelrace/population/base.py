@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.core.jit import call, part
+from gumbelrace.core.orders import NO_ROWS, Stream, Streams
 from gumbelrace.core.random import Rng, as_generator
-from gumbelrace.core.rows import NO_ROWS, IndependentRows, Rows, Stream, Streams
+from gumbelrace.core.rows import IndependentRows, Rows
 from gumbelrace.errors import (
     FactorFailed,
     InvalidArgument,

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.core.jit import part, users
-from gumbelrace.core.rows import NO_ROWS, Rows
+from gumbelrace.core.orders import NO_ROWS
+from gumbelrace.core.rows import Rows
 from gumbelrace.errors import InvalidArgument, InvalidReward, ShapeMismatch
 from gumbelrace.population.arrays import NO_REWARD, floats, no_rewards
 from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, try_out

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbelrace.core.orders import ROUNDS, Streams
 from gumbelrace.core.random import bits_of
-from gumbelrace.core.rows import LARGEST, ROUNDS, Streams
+from gumbelrace.core.rows import LARGEST
 from gumbelrace.errors import InvalidArgument, UnknownRange
 from gumbelrace.kernels.base import VISITED, new_tally
 from gumbelrace.kernels.clusters.choice import Calls, Contest, Task, merge_some, sweep

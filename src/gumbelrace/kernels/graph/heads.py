@@ -40,6 +40,7 @@ from gumbelrace.core.jit import kernel, part
 from gumbelrace.kernels.graph.layout import Layout, look_at
 from gumbelrace.methods.absorb import Absorbing
 from gumbelrace.methods.absorb_moments import LARGEST_DERIVATIVE
+from gumbelrace.methods.rules import implements
 
 # What a race costs at least, in rows read in order, and how many it reads for a gap of 1 at the usual δ.
 FEWEST, RACE = 64.0, 8.0
@@ -63,6 +64,12 @@ class Room(NamedTuple):
     variance: float
     jump: float  # of a row that was not seen
     reach: float  # of rows that are not read
+
+
+class Ringing(NamedTuple):
+    """What neighbours that ring ask for."""
+
+    temperature: float
 
 
 def room_of(rule: Absorbing, arms: int, temperature: float) -> Room:
@@ -97,14 +104,14 @@ def for_race(layout: Layout) -> Reading:
 def for_absorption(layout: Layout, room: Room) -> Reading:
     """Choose the heads of absorption."""
     reading = new_reading(layout)
-    choose_for_absorption(layout, room, reading)
+    choose_cheapest(layout, room, reading)
     return reading
 
 
 def for_rings(layout: Layout, temperature: float) -> Reading:
     """Choose the heads where the tail rings."""
     reading = new_reading(layout)
-    choose_for_rings(layout, temperature, reading)
+    choose_cheapest(layout, Ringing(temperature), reading)
     return reading
 
 
@@ -125,29 +132,21 @@ def choose_for_race(layout: Layout, reading: Reading) -> None:
 
 
 @kernel
-def choose_for_absorption(layout: Layout, room: Room, reading: Reading) -> None:
-    """Choose where each head ends, and whether there is a tail."""
+def choose_cheapest(layout: Layout, tail: Room | Ringing, reading: Reading) -> None:
+    """Choose where each head ends such that head and tail take least, and whether there is a tail."""
     for i in range(len(reading.heads)):
         size = layout.starts[i + 1] - layout.starts[i]
         reading.expected[i] = begin(reading, i, size)
         for level in range(layout.reach.shape[1] - 1, -1, -1):
             if look_at(level) < size:
-                rows = rows_absorbed(layout, room, i, level)
-                tail = size - look_at(level) if rows > 0.0 else 0
-                put(reading, i, level, tail, look_at(level) + AT_RANDOM * rows)
+                rows = rows_of_tail(tail, layout, i, level)
+                left = size - look_at(level) if rows > 0.0 else 0
+                put(reading, i, level, left, look_at(level) + AT_RANDOM * rows)
 
 
-@kernel
-def choose_for_rings(layout: Layout, temperature: float, reading: Reading) -> None:
-    """Choose where each head ends."""
-    for i in range(len(reading.heads)):
-        size = layout.starts[i + 1] - layout.starts[i]
-        reading.expected[i] = begin(reading, i, size)
-        for level in range(layout.reach.shape[1] - 1, -1, -1):
-            if look_at(level) < size:
-                total = span_beyond(layout, i, level) / temperature
-                rings = (surplus(total) + 1.0) * total
-                put(reading, i, level, size - look_at(level), look_at(level) + AT_RANDOM * rings)
+def rows_of_tail(tail: Room | Ringing, layout: Layout, i: int, level: int) -> float:
+    """Give how many rows beyond a look are read for a tail; 0: they are not needed."""
+    raise NotImplementedError
 
 
 @part
@@ -165,9 +164,14 @@ def put(reading: Reading, i: int, level: int, tail: int, expected: float) -> Non
         reading.tails[i], reading.expected[i] = tail, expected
 
 
-@part
-def rows_absorbed(layout: Layout, room: Room, i: int, level: int) -> float:
-    """Give how many rows beyond a look absorb the others; 0: they are not needed."""
+@implements(rows_of_tail, Ringing)
+def _rows_that_ring(tail: Ringing, layout: Layout, i: int, level: int) -> float:
+    total = span_beyond(layout, i, level) / tail.temperature
+    return (surplus(total) + 1.0) * total
+
+
+@implements(rows_of_tail, Room)
+def _rows_absorbed(room: Room, layout: Layout, i: int, level: int) -> float:
     left = layout.starts[i + 1] - layout.starts[i] - look_at(level)
     rows = max(room.first, left / (1.0 + room.variance / layout.squares[i, level]))
     if layout.known:

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import part
+from gumbelrace.core.orders import Stream
 from gumbelrace.core.random import Bits
-from gumbelrace.core.rows import Stream
 from gumbelrace.kernels.graph.heads import Reading
 from gumbelrace.kernels.graph.layout import Layout
 from gumbelrace.methods.loop import Plan

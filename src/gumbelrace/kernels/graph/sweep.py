@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import kernel, part
-from gumbelrace.core.rows import Stream, width_of
+from gumbelrace.core.orders import Stream, width_of
 from gumbelrace.kernels.base import ALL, CHANGED, LOOKED, READ, ROWS, SITE, VISITED, WRONG
 from gumbelrace.kernels.graph.heads import Reading
 from gumbelrace.kernels.graph.layout import Layout, look_at

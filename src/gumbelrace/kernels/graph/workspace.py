@@ -9,9 +9,10 @@ from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import READER
+from gumbelrace.core.orders import FEWEST, Stream, new_streams
 from gumbelrace.core.packed import pack, unpack
 from gumbelrace.core.random import EQUAL_CHANCES
-from gumbelrace.core.rows import FEWEST, Rows, Stream, new_streams
+from gumbelrace.core.rows import Rows
 from gumbelrace.errors import (
     FactorFailed,
     InvalidArgument,

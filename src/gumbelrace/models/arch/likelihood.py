@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import kernel
+from gumbelrace.core.orders import NO_ROWS
 from gumbelrace.core.packed import pack, unpack
-from gumbelrace.core.rows import NO_ROWS, Rows, largest
+from gumbelrace.core.rows import Rows, largest
 from gumbelrace.errors import InvalidArgument, InvalidReward, ShapeMismatch
 from gumbelrace.models.arch.data import Lagged
 from gumbelrace.models.arch.model import TAU, Arch
