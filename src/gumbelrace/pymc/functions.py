@@ -1,5 +1,6 @@
 """Numba functions that PyTensor makes of a posterior's graphs: three, since each costs seconds to compile."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -158,5 +159,8 @@ def compiled(given: Sequence[Any], outputs: Any) -> Any:
     """Have PyTensor make a numba function."""
     mode = optional("pytensor.compile.mode", "pymc").get_mode("NUMBA").including(UNCHECKED)
     make = optional("pytensor", "pymc").function
-    function = make(list(given), outputs, mode=mode, on_unused_input="ignore")
+    with warnings.catch_warnings():
+        # What has no numba version is called by Python: slower, and nothing a user could change.
+        warnings.filterwarnings("ignore", "Numba will use object mode")
+        function = make(list(given), outputs, mode=mode, on_unused_input="ignore")
     return function.vm.jit_fn

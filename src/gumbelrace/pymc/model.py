@@ -15,6 +15,7 @@ from gumbelrace.laplace.compiled import FEW, MANY_TIMES, PARTS, SEED, by_differe
 from gumbelrace.laplace.mode import Mode, find_mode
 from gumbelrace.laplace.model import Floats, Quadratic
 from gumbelrace.laplace.pilot import Pilot
+from gumbelrace.pymc.checks import check_by_rows, check_latent, check_model
 from gumbelrace.pymc.functions import Functions, functions_of
 from gumbelrace.pymc.graph import RowGraph, graph_of, start_of
 
@@ -106,6 +107,9 @@ class PymcModel:
 
 
 def model_of(model: Any) -> PymcModel:
-    """Compile a PyMC model."""
-    graph = graph_of(model)
-    return PymcModel(graph, functions_of(graph), start_of(model))
+    """Compile a PyMC model, if it can be read row by row."""
+    check_model(model)
+    graph, start = graph_of(model), start_of(model)
+    check_latent(graph)
+    check_by_rows(graph, start)
+    return PymcModel(graph, functions_of(graph), start)
