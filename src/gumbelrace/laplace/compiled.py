@@ -74,7 +74,7 @@ class CompiledModel:
     def gradient(self, theta: Floats) -> Floats:
         """Give the gradient of the same."""
         sums = self._of_parts(lambda rows: sums_of(self.terms, self.data, theta, rows, 1).gradient)
-        gradient: Floats = np.sum(sums, axis=0) + slopes_of(self.log_prior, theta)
+        gradient: Floats = np.sum(sums, axis=0) + by_differences(self.log_prior, theta).gradient
         return gradient
 
     def prior(self, theta: Floats) -> Quadratic:
@@ -140,12 +140,6 @@ def left_over(log_factor: Any, terms: Any) -> Any:
         return found
 
     return left
-
-
-def slopes_of(function: Callable[[Floats], float], theta: Floats) -> Floats:
-    """Find the gradient of a smooth function by central differences."""
-    steps = STEP * np.maximum(np.abs(theta), 1.0)
-    return np.array([function(theta + way) - function(theta - way) for way in np.diag(steps)]) / (2.0 * steps)
 
 
 def by_differences(function: Callable[[Floats], float], theta: Floats) -> Quadratic:

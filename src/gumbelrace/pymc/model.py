@@ -6,12 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.core.rows import Rows
 from gumbelrace.laplace.batched import BatchedLikelihood
-from gumbelrace.laplace.compiled import FEW, MANY_TIMES, PARTS, SEED, by_differences, slopes_of
+from gumbelrace.laplace.compiled import FEW, MANY_TIMES, PARTS, SEED, STEP, by_differences
 from gumbelrace.laplace.mode import Mode, find_mode
 from gumbelrace.laplace.model import Floats, Quadratic
 from gumbelrace.laplace.pilot import Pilot
@@ -34,7 +35,7 @@ class PymcModel:
     @property
     def size(self) -> int:
         """Number of rows, N."""
-        return self.graph.size
+        return self.graph.size if self.rows is None else len(self.rows)
 
     @functools.cached_property
     def names(self) -> list[str]:
@@ -51,8 +52,14 @@ class PymcModel:
         """PyMC's initial point, or the mode of a few of the rows, which is close to that of all."""
         if self.size < MANY_TIMES * FEW or self.rows is not None:
             return self.given_start
-        few = np.random.default_rng(SEED).choice(self.size, FEW, replace=False)
-        return find_mode(replace(self, rows=np.sort(few))).theta
+        return find_mode(self.few(FEW)).theta
+
+    def few(self, count: int) -> "PymcModel":
+        """Give the posterior given some random rows only."""
+        if count >= self.size:
+            return self
+        some = np.random.default_rng(SEED).choice(self.size, count, replace=False)
+        return replace(self, rows=np.sort(some))
 
     def log_prior(self, theta: Floats) -> float:
         """Give log p0(θ)."""
@@ -66,11 +73,11 @@ class PymcModel:
     def gradient(self, theta: Floats) -> Floats:
         """Give the gradient of the same."""
         gradient = self._sums(theta, np.zeros((1, len(theta)))).gradient
-        return gradient + slopes_of(self.log_prior, theta)
+        return gradient + slopes_of(self.functions.log_prior, theta)
 
     def prior(self, theta: Floats) -> Quadratic:
         """Give log p0 near θ."""
-        return by_differences(self.log_prior, theta)
+        return by_differences(self.functions.log_prior, theta)
 
     def factors(self, theta: Floats) -> Quadratic:
         """Give Σ log f_n near θ."""
@@ -92,6 +99,12 @@ class PymcModel:
             self.functions.residuals, self.data, rows or Rows(self.size), centre, sums
         )
 
+    def likelihood_of(self, mode: Mode, rows: Indices, weights: Floats | None) -> BatchedLikelihood:
+        """Give the log factors of some rows, less their expansion at the mode; sums are those of all."""
+        some = of_some(self.functions.residuals)
+        given = Rows(len(rows), weights=weights)
+        return BatchedLikelihood(some, (rows, *self.data), given, mode.theta, mode.factors)
+
     def _sums(self, theta: Floats, directions: Floats) -> Quadratic:
         parts = self._of_parts(lambda rows: self.functions.sums(rows, theta, directions, self.data))
         return Quadratic(*(np.sum(part, axis=0) for part in zip(*parts, strict=True)))
@@ -104,6 +117,24 @@ class PymcModel:
     def _of_parts(self, function: Callable[[Indices], Any]) -> list[Any]:
         with ThreadPoolExecutor() as pool:
             return list(pool.map(function, self._parts))
+
+
+@functools.lru_cache(maxsize=64)
+def of_some(residuals: Any) -> Any:
+    """Compile the residuals of the n-th of some rows, for many n at once."""
+
+    @numba.njit
+    def of_rows(picked, arm, centre, steps, rows, *data):  # type: ignore[no-untyped-def]
+        return residuals(rows[picked], arm, centre, steps, *data)
+
+    return of_rows
+
+
+def slopes_of(function: Callable[[Floats], float], theta: Floats) -> Floats:
+    """Find the gradient of a smooth function by central differences."""
+    steps = STEP * np.maximum(np.abs(theta), 1.0)
+    both = [function(theta + way) - function(theta - way) for way in np.diag(steps)]
+    return np.array(both) / (2.0 * steps)
 
 
 def model_of(model: Any) -> PymcModel:
