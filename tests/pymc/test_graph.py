@@ -1,13 +1,13 @@
-"""Models taken apart into rows and the rest, without compiling anything; oracle: PyMC's own log probability."""
+"""Models taken apart into rows and the rest, and nothing compiled; oracle: PyMC's own log probability."""
 
 import numpy as np
 import pytest
+from tests.pymc.common import pm
 
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.pymc.checks import check_by_rows, check_latent, check_model, interpreted, python_function
 from gumbelrace.pymc.functions import vectors
 from gumbelrace.pymc.graph import graph_of, rebuilt, start_of
-from tests.pymc.common import pm
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -158,7 +158,11 @@ def missing():
 @pytest.mark.filterwarnings("ignore:Data in y contains missing")
 @pytest.mark.parametrize(
     ("build", "message"),
-    [(discrete, "k: discrete parameters"), (missing, "y has missing values"), (lambda: None, "no parameters")],
+    [
+        (discrete, "k: discrete parameters"),
+        (missing, "y has missing values"),
+        (lambda: None, "no parameters"),
+    ],
 )
 def test_other_models_are_refused(build, message):
     with pytest.raises(InvalidArgument, match=message):
@@ -176,7 +180,8 @@ def process():
 
 
 @pytest.mark.parametrize(
-    ("build", "message"), [(no_data, "no observed variables"), (process, "y: no observed variable has 32 rows")]
+    ("build", "message"),
+    [(no_data, "no observed variables"), (process, "y: no observed variable has 32 rows")],
 )
 def test_models_without_rows_are_refused(build, message):
     with pytest.raises(InvalidArgument, match=message):

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from scipy import stats
+from tests.pymc.common import check_moments, moments, pm
 
 import gumbelrace.pymc as raced
+from gumbelrace.errors import MissingPackage, NoMode
 from gumbelrace.pymc.result import natural_values
 from gumbelrace.pymc.sampling import Progress, made_ready_for
-from tests.pymc.common import check_moments, moments, pm
 
 # 20 of 20,000 rows have the dummy column, and all but one of them are ones.
 ROWS, SPECIAL, ONES = 20_000, 20, 19
@@ -80,7 +81,8 @@ def test_student_regression_with_unknown_scale_and_freedom():
         prior = stats.norm.logpdf(points[:, :2], 0, 3).sum(axis=1) + points[:, 2] + points[:, 3]
         prior += stats.halfnorm.logpdf(sigma, scale=2) + stats.gamma.logpdf(nu, 2, scale=10)
         factors = [
-            stats.t.logpdf(y, n, p[0] + p[1] * x, s).sum() for p, s, n in zip(points, sigma, nu, strict=True)
+            stats.t.logpdf(y, n, p[0] + p[1] * x, s).sum()
+            for p, s, n in zip(points, sigma, nu, strict=True)
         ]
         return prior + np.array(factors)
 
@@ -94,7 +96,7 @@ def test_student_regression_with_unknown_scale_and_freedom():
 
 def test_poisson_with_group_effects():
     rng, groups = np.random.default_rng(4), 100
-    group = rng.integers(0, groups, 20_000)
+    group = rng.integers(0, groups, 200_000)
     y = rng.poisson(np.exp(0.2 + 0.5 * rng.standard_normal(groups)[group]))
     with pm.Model() as model:
         a, scale = pm.Normal("a", 0, 2), pm.HalfNormal("scale", 1)
@@ -120,9 +122,27 @@ def test_poisson_with_group_effects():
     check_moments(drawn, exact, effective=1500)
 
 
+def mixture():
+    y = np.random.default_rng(5).normal(size=200) + np.arange(200) % 2 * 3.0
+    weight, mu = pm.Beta("weight", 2, 2), pm.Normal("mu", 0, 3, shape=2)
+    pm.NormalMixture("y", pm.math.stack([weight, 1 - weight]), mu, 1.0, observed=y)
+
+
+def funnel():
+    v = pm.Normal("v", 0, 3)
+    x = pm.Normal("x", 0, pm.math.exp(v / 2), shape=9)
+    pm.Normal("y", x[0], 1.0, observed=np.random.default_rng(6).normal(size=200))
+
+
+@pytest.mark.parametrize(("build", "guilty"), [(mixture, r"mu\[0\]"), (funnel, "v")])
+def test_what_no_normal_law_is_close_to_is_refused(build, guilty):
+    with pm.Model() as model:
+        build()
+    with pytest.raises(NoMode, match=rf"no curved mode: it is flat along {guilty}"):
+        raced.sample(model, progressbar=False)
+
+
 def test_without_pymc_the_extra_is_named(without):
     without("pymc")
-    from gumbelrace.errors import MissingPackage
-
     with pytest.raises(MissingPackage, match=r"gumbelrace\[pymc\]"):
         raced.sample(None)

@@ -21,7 +21,7 @@ FORM = "rewards(rows, arm, *data)"
 
 
 class Batched(SharedPopulation):
-    """Rewards of a numba function ``rewards(rows, arm, *data)``, which gives an array with one for each row.
+    """Rewards of a numba function ``rewards(rows, arm, *data)``, which gives an array, one for each row.
 
     `data` are arrays and numbers; what else is known of the arms' sums (`known`) needs no race.
     """
@@ -80,9 +80,7 @@ def _reader(function: Any, data_type: Any) -> Any:
 
 
 @kernel
-def _read_all(
-    reader: int, context: int, rows: Indices, arms: Indices, found: Floats, chunk: int
-) -> bool:
+def _read_all(reader: int, context: int, rows: Indices, arms: Indices, found: Floats, chunk: int) -> bool:
     """Read rows chunk by chunk into found[arm, row]; False after a fault."""
     stride, places = len(rows), arms.ctypes.data
     for first in range(0, len(rows), chunk):

@@ -1,4 +1,4 @@
-"""Posterior draws from PyMC models, unchanged: ``gumbelrace.pymc.sample(model)``. Needs the extra ``pymc``."""
+"""Posterior draws from PyMC models, unchanged: ``sample(model)``. Needs the extra ``pymc``."""
 
 from gumbelrace.pymc.sampling import sample as sample
 

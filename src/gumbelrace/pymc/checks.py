@@ -46,10 +46,10 @@ def check_latent(graph: RowGraph) -> None:
     """Refuse parameters that every row has one of."""
     lengths = {len(leaf.array) for leaf in graph.leaves}
     for value, shape in zip(graph.values, graph.shapes, strict=True):
-        if lengths.intersection(shape):
+        if own := lengths.intersection(shape):
             raise InvalidArgument(
-                f"{value.name} has an entry for each of {max(lengths.intersection(shape))} rows; integrate it "
-                "out (for example a Student-t or negative binomial likelihood), or use pm.sample"
+                f"{value.name} has an entry for each of {max(own)} rows; integrate it out (by a "
+                "Student-t or negative binomial likelihood, for example), or use pm.sample"
             )
 
 
@@ -63,7 +63,9 @@ def check_by_rows(graph: RowGraph, start: Floats) -> None:
         terms = interpreted(graph)
         points = [start + SPREAD * rng.standard_normal(len(start)) for _ in range(POINTS)]
         found = [(terms(both, point, *data), terms(half, point, *data)) for point in points]
-        by_rows = all(apart.shape == half.shape and alike(together[places], apart) for together, apart in found)
+        by_rows = all(
+            apart.shape == half.shape and alike(together[places], apart) for together, apart in found
+        )
     except (ValueError, TypeError, IndexError, AssertionError) as error:
         raise InvalidArgument(f"{guilty(graph.leaves)}: {NOT_BY_ROWS}") from error
     if not by_rows:

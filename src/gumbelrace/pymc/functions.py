@@ -1,4 +1,4 @@
-"""Numba functions that PyTensor makes of a posterior's graphs: three, since each costs seconds to compile."""
+"""Numba functions that PyTensor makes of a posterior: three, since each takes seconds to compile."""
 
 import warnings
 from collections.abc import Sequence
@@ -146,7 +146,7 @@ def along(graph: Any, values: Sequence[Any], directions: dict[Any, Any]) -> Any:
 
 
 def joined(graph: RowGraph, parts: dict[Any, Any], batch: tuple[Any, ...]) -> Any:
-    """Put derivatives by each variable, of shape (*batch, *shape), into vectors; those by others are zero."""
+    """Put derivatives by each variable, of shape (*batch, *shape), into vectors; others are zero."""
     pt = optional("pytensor.tensor", "pymc")
     vectors = []
     for value, shape in zip(graph.values, graph.shapes, strict=True):

@@ -153,8 +153,8 @@ def no_rows(terms: Sequence[Term]) -> str:
         return "the model has no observed variables: there are no rows to draw from; use pm.sample"
     names = ", ".join(term.name for term in terms)
     return (
-        f"{names}: no observed variable has {FEWEST_ROWS} rows or more. One log probability for all rows (a "
-        "Gaussian process, a time series, a matrix over rows) or few rows: use pm.sample"
+        f"{names}: no observed variable has {FEWEST_ROWS} rows or more. One log probability for all rows "
+        "(a Gaussian process, a time series, a matrix over rows) or few rows: use pm.sample"
     )
 
 
@@ -179,7 +179,11 @@ def leaf_of(variable: Any, array: NDArray[Any], axis: int) -> Leaf:
 
 def array_of(variable: Any) -> NDArray[Any] | None:
     """Give what an input of a graph holds, if it is an array."""
-    data = variable.get_value(borrow=True) if hasattr(variable, "get_value") else getattr(variable, "data", None)
+    data = (
+        variable.get_value(borrow=True)
+        if hasattr(variable, "get_value")
+        else getattr(variable, "data", None)
+    )
     return data if isinstance(data, np.ndarray) and data.ndim > 0 else None
 
 
@@ -202,7 +206,9 @@ def of_rows(terms: Sequence[Term], leaves: Sequence[Leaf], rows: Any, first: int
     picked = {leaf.variable: leaf.at(within) for leaf in leaves if len(leaf.array) == size}
     summed = 0.0
     for graph in rebuilt(graphs, {**frozen(graphs), **picked}, (size, rows.shape[0])):
-        summed = summed + (graph if graph.type.ndim == 1 else graph.sum(axis=tuple(range(1, graph.type.ndim))))
+        summed = summed + (
+            graph if graph.type.ndim == 1 else graph.sum(axis=tuple(range(1, graph.type.ndim)))
+        )
     return summed
 
 
@@ -218,14 +224,16 @@ def chosen(graphs: Sequence[tuple[Any, int]], rows: Any) -> Any:
 def rebuilt(
     graphs: Sequence[Any], replacements: Mapping[Any, Any], length: tuple[int, Any] | None = None
 ) -> list[Any]:
-    """Build graphs anew with other inputs, of other lengths; `length` is a fixed one, and what replaces it."""
+    """Build graphs anew with other inputs; `length` is a fixed number of rows, and what replaces it."""
     made, traversal = dict(replacements), optional("pytensor.graph.traversal", "pymc")
     for node in traversal.toposort(graphs, blockers=list(replacements)):
         inputs = [made.get(given, given) for given in node.inputs]
         if length is not None:
             inputs = with_length(node, inputs, *length)
         if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
-            made.update(zip(node.outputs, node.clone_with_new_inputs(inputs, strict=False).outputs, strict=True))
+            made.update(
+                zip(node.outputs, node.clone_with_new_inputs(inputs, strict=False).outputs, strict=True)
+            )
     return [made.get(graph, graph) for graph in graphs]
 
 

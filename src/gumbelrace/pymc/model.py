@@ -95,9 +95,7 @@ class PymcModel:
 
     def around(self, centre: Floats, sums: Quadratic, rows: Rows | None = None) -> BatchedLikelihood:
         """Give the log factors, less their expansion at a centre."""
-        return BatchedLikelihood(
-            self.functions.residuals, self.data, rows or Rows(self.size), centre, sums
-        )
+        return BatchedLikelihood(self.functions.residuals, self.data, rows or Rows(self.size), centre, sums)
 
     def likelihood_of(self, mode: Mode, rows: Indices, weights: Floats | None) -> BatchedLikelihood:
         """Give the log factors of some rows, less their expansion at the mode; sums are those of all."""

@@ -106,13 +106,18 @@ def as_pymc_gives_it(model: Any, posterior: dict[str, Any], stats: Any, attrs: d
     """Give InferenceData or a DataTree, whichever the installed PyMC does."""
     of_pymc = optional("pymc.backends.arviz", "pymc")
     coords, dims = of_pymc.coords_and_dims_for_inferencedata(model)
-    data = {"observed_data": of_pymc.find_observations(model), "constant_data": of_pymc.find_constants(model)}
+    data = {
+        "observed_data": of_pymc.find_observations(model),
+        "constant_data": of_pymc.find_constants(model),
+    }
     groups = {"posterior": posterior, "sample_stats": stats, **{k: v for k, v in data.items() if v}}
     shared = {"coords": coords, "dims": dims}
     if int(version("pymc").split(".")[0]) < 6:
         give = optional("arviz", "pymc").from_dict
         return give(**groups, **shared, attrs=attrs, posterior_attrs=attrs)
-    return optional("arviz_base", "pymc").from_dict(groups, **shared, attrs={"/": attrs, "posterior": attrs})
+    return optional("arviz_base", "pymc").from_dict(
+        groups, **shared, attrs={"/": attrs, "posterior": attrs}
+    )
 
 
 def warn_unless_converged(result: Any, model: Any) -> None:

@@ -64,8 +64,8 @@ def sample(
     -------
     arviz.InferenceData or xarray.DataTree
         What `pymc.sample` of the installed PyMC gives. ``sample_stats`` has `evaluations` (factors read),
-        `acceptance_rate` and `law_error`; the attributes of ``posterior`` have the promise, the forecast and
-        the audit.
+        `acceptance_rate` and `law_error`; the attributes of ``posterior`` have the promise, the forecast
+        and the audit.
 
     Raises
     ------
