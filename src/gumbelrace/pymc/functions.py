@@ -11,6 +11,7 @@ from numba import types
 from gumbelrace.core.jit import call
 from gumbelrace.errors import optional
 from gumbelrace.pymc.graph import RowGraph, rebuilt
+from gumbelrace.pymc.special import elementary
 
 # PyMC's checks of parameters are left out: what is impossible is NaN, and said so where it is read.
 UNCHECKED = "local_remove_check_parameter"
@@ -78,7 +79,7 @@ def sums_of(graph: RowGraph) -> Any:
     gradient = joined(graph, dict(zip(values, slopes, strict=True)), ())
     hessian = joined(graph, dict(zip(values, products, strict=True)), (many.shape[0],))
     outputs = rebuilt([total, gradient, hessian], graph.pieces(theta))
-    given = compiled([graph.rows, theta, many, *inputs(graph)], outputs)
+    given = compiled([graph.rows, theta, many, *inputs(graph)], *outputs)
 
     @numba.njit(nogil=True)
     def sums(rows, theta, directions, data):  # type: ignore[no-untyped-def]
@@ -155,12 +156,12 @@ def joined(graph: RowGraph, parts: dict[Any, Any], batch: tuple[Any, ...]) -> An
     return pt.concatenate(vectors, axis=-1)
 
 
-def compiled(given: Sequence[Any], outputs: Any) -> Any:
+def compiled(given: Sequence[Any], *outputs: Any) -> Any:
     """Have PyTensor make a numba function."""
     mode = optional("pytensor.compile.mode", "pymc").get_mode("NUMBA").including(UNCHECKED)
     make = optional("pytensor", "pymc").function
     with warnings.catch_warnings():
         # What has no numba version is called by Python: slower, and nothing a user could change.
         warnings.filterwarnings("ignore", "Numba will use object mode")
-        function = make(list(given), outputs, mode=mode, on_unused_input="ignore")
+        function = make(list(given), elementary(outputs), mode=mode, on_unused_input="ignore")
     return function.vm.jit_fn

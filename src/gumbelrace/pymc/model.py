@@ -1,6 +1,7 @@
 """A posterior whose log factors are a PyMC model."""
 
 import functools
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -8,6 +9,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.core.errors import NumbaPerformanceWarning
 from numpy.typing import NDArray
 
 from gumbelrace.core.rows import Rows
@@ -141,4 +143,16 @@ def model_of(model: Any) -> PymcModel:
     graph, start = graph_of(model), start_of(model)
     check_latent(graph)
     check_by_rows(graph, start)
-    return PymcModel(graph, functions_of(graph), start)
+    made = PymcModel(graph, functions_of(graph), start)
+    compile_all(made)
+    return made
+
+
+def compile_all(model: PymcModel) -> None:
+    """Have numba compile all functions, now."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumbaPerformanceWarning)  # nothing that a user could change
+        one, start = replace(model, rows=np.zeros(1, np.int64)), model.given_start
+        one.factors(start)
+        one.residuals(start, np.zeros_like(start))
+        one.log_prior(start)
