@@ -37,7 +37,7 @@ class PymcModel:
     @property
     def size(self) -> int:
         """Number of rows, N."""
-        return self.graph.size if self.rows is None else len(self.rows)
+        return self.graph.size
 
     @functools.cached_property
     def names(self) -> list[str]:
@@ -52,15 +52,14 @@ class PymcModel:
     @property
     def start(self) -> Floats:
         """PyMC's initial point, or the mode of a few of the rows, which is close to that of all."""
-        if self.size < MANY_TIMES * FEW or self.rows is not None:
-            return self.given_start
-        return find_mode(self.few(FEW)).theta
+        return self.given_start if self.few is self else find_mode(self.few).theta
 
-    def few(self, count: int) -> "PymcModel":
-        """Give the posterior given some random rows only."""
-        if count >= self.size:
+    @functools.cached_property
+    def few(self) -> "PymcModel":
+        """The same model of some of its rows; itself if there are few."""
+        if self.size < MANY_TIMES * FEW or self.rows is not None:
             return self
-        some = np.random.default_rng(SEED).choice(self.size, count, replace=False)
+        some = np.random.default_rng(SEED).choice(self.size, FEW, replace=False)
         return replace(self, rows=np.sort(some))
 
     def log_prior(self, theta: Floats) -> float:
