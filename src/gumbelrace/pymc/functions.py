@@ -163,5 +163,7 @@ def compiled(given: Sequence[Any], *outputs: Any) -> Any:
     with warnings.catch_warnings():
         # What has no numba version is called by Python: slower, and nothing a user could change.
         warnings.filterwarnings("ignore", "Numba will use object mode")
+        # Nor does numba use the library that PyTensor looks for.
+        warnings.filterwarnings("ignore", "PyTensor could not link to a BLAS")
         function = make(list(given), elementary(outputs), mode=mode, on_unused_input="ignore")
     return function.vm.jit_fn
