@@ -72,7 +72,7 @@ def compared(name, posterior):
         off, ratio = (draws.mean() - reference["mean"]) / error, draws.std() / reference["sd"]
         agree &= bool(abs(off) < 4 and abs(ratio - 1) < 0.05)
         print(
-            f"  {parameter:8} mean {draws.mean():10.4f}, {off:+.1f} errors off; sd {ratio:.3f} of the reference"
+            f"  {parameter:8} mean {draws.mean():10.4f}, {off:+.1f} errors off; sd {ratio:.3f} of its own"
         )
     return agree
 
