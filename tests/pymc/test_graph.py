@@ -67,6 +67,17 @@ def many_columns():
     pm.Normal("y", a, 1, observed=X)
 
 
+def mixture():
+    weight, mu = pm.Beta("weight", 2, 2), pm.Normal("mu", 0, 3, shape=2)
+    pm.NormalMixture("y", pm.math.stack([weight, 1 - weight]), mu, 1.0, observed=X[:, 0])
+
+
+def fixed_lengths():
+    a = pm.Normal("a", 0, 1)
+    spread = a + pm.math.zeros_like(np.zeros(N)) + pm.math.constant(X[:, :1]).reshape((N,))
+    pm.Normal("y", spread, 1, observed=X[:, 1])
+
+
 def vectors_observed():
     a = pm.Normal("a", 0, 1, shape=3)
     pm.MvNormal("y", a, np.eye(3), observed=X)
@@ -82,6 +93,8 @@ MODELS = [
     few_rows_beside,
     potential,
     many_columns,
+    mixture,
+    fixed_lengths,
     vectors_observed,
 ]
 

@@ -231,20 +231,36 @@ def rebuilt(
         if length is not None:
             inputs = with_length(node, inputs, *length)
         if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
-            made.update(
-                zip(node.outputs, node.clone_with_new_inputs(inputs, strict=False).outputs, strict=True)
-            )
+            made.update(zip(node.outputs, applied(node, inputs, length), strict=True))
     return [made.get(graph, graph) for graph in graphs]
 
 
+def applied(node: Any, inputs: list[Any], length: tuple[int, Any] | None) -> list[Any]:
+    """Apply what a node does to other inputs; if it has a graph within, of fixed lengths, by that."""
+    if isinstance(node.op, optional("pytensor.compile.builders", "pymc").OpFromGraph):
+        within = node.op.fgraph
+        within = within.unfreeze() if hasattr(within, "unfreeze") else within
+        return rebuilt(within.outputs, dict(zip(within.inputs, inputs, strict=True)), length)
+    outputs: list[Any] = node.op.make_node(*inputs).outputs
+    return outputs
+
+
 def with_length(node: Any, inputs: list[Any], fixed: int, length: Any) -> list[Any]:
-    """Put another length where a node spreads something over as many entries as there are rows."""
+    """Put another length where a node gives something as many entries as there are rows."""
+    basic, shape = optional("pytensor.tensor.basic", "pymc"), optional("pytensor.tensor.shape", "pymc")
+    if isinstance(node.op, basic.Alloc | shape.SpecifyShape):
+        return [inputs[0], *(length if is_number(side, fixed) else side for side in inputs[1:])]
+    if isinstance(node.op, shape.Reshape) and fixed in np.atleast_1d(getattr(inputs[1], "data", 0)):
+        sides = [length if side == fixed else int(side) for side in inputs[1].data]
+        return [inputs[0], basic.stack(sides)]
+    return inputs
+
+
+def is_number(variable: Any, number: int) -> bool:
+    """Whether a variable is constant, and this number."""
     basic = optional("pytensor.tensor.basic", "pymc")
-    if not isinstance(node.op, basic.Alloc):
-        return inputs
-    sides = [basic.get_scalar_constant_value(side, raise_not_constant=False) for side in inputs[1:]]
-    is_fixed = [isinstance(side, np.ndarray | np.integer | int) and int(side) == fixed for side in sides]
-    return [inputs[0], *(length if same else side for same, side in zip(is_fixed, inputs[1:], strict=True))]
+    value = basic.get_scalar_constant_value(variable, raise_not_constant=False)
+    return isinstance(value, np.ndarray | np.integer | int) and int(value) == number
 
 
 def np_moveaxis(variable: Any, axis: int) -> Any:

@@ -41,8 +41,7 @@ def elementary(graphs: Sequence[Any]) -> list[Any]:
         if is_trigamma(node):
             made[node.outputs[0]] = trigamma(inputs[0]).astype(node.outputs[0].type.dtype)
         elif any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
-            clone = node.clone_with_new_inputs(inputs, strict=False)
-            made.update(zip(node.outputs, clone.outputs, strict=True))
+            made.update(zip(node.outputs, node.op.make_node(*inputs).outputs, strict=True))
     return [made.get(graph, graph) for graph in graphs]
 
 
