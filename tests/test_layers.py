@@ -32,6 +32,7 @@ LAYERS = {
     "models": 6.5,  # read by the layers above; itself reads only HIGHEST_FOR_MODELS and below
     "tables": 6.8,
     "integrations": 7,
+    "pymc": 7,
     "applications": 8,
     "report": 9,
     "cli": 10,

@@ -80,6 +80,10 @@ class PoorFit(UserWarning):
     """A normal law is so far from a posterior that tests by few rows save little."""
 
 
+class NotConverged(UserWarning):
+    """Chains differ from each other, or are too short to say much."""
+
+
 class UnseenData(UserWarning):
     """A checkpoint cannot compare all that a kernel owns; the message says what, `tag=` stands for it."""
 

@@ -1,0 +1,127 @@
+"""Draws as PyMC gives them: natural values, deterministics, dimensions, statistics."""
+
+import warnings
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.chain.trace import Trace
+from gumbelrace.errors import InvalidArgument, NotConverged, optional
+from gumbelrace.laplace.model import Floats
+from gumbelrace.laplace.posterior import Posterior
+from gumbelrace.pymc.checks import python_function
+from gumbelrace.pymc.graph import RowGraph
+
+# Draws for which deterministics are computed at once.
+AT_ONCE = 4096
+
+
+def natural_values(
+    model: Any, graph: RowGraph, positions: Floats, var_names: Sequence[str] | None
+) -> dict[str, NDArray[Any]]:
+    """Give parameters without their transformations, and deterministics, of shape (chains, draws, ...).
+
+    Deterministics with a value for each row are left out, unless they are named.
+    """
+    variables = wanted(model, var_names)
+    points = positions.reshape(-1, positions.shape[-1])
+    found = computed(variables, graph, points[:1])
+    if var_names is None:
+        kept = [not set(values.shape[1:]) & lengths(graph) for values in found]
+        variables = [variable for variable, keep in zip(variables, kept, strict=True) if keep]
+    parts = np.array_split(points, -(-len(points) // AT_ONCE))
+    columns = zip(*(computed(variables, graph, part) for part in parts), strict=True)
+    joined = [np.concatenate(column) for column in columns]
+    shape = positions.shape[:2]
+    return {
+        variable.name: values.reshape(*shape, *values.shape[1:])
+        for variable, values in zip(variables, joined, strict=True)
+    }
+
+
+def lengths(graph: RowGraph) -> set[int]:
+    return {len(leaf.array) for leaf in graph.leaves}
+
+
+def wanted(model: Any, var_names: Sequence[str] | None) -> list[Any]:
+    """Give the variables to be kept: parameters and deterministics, or those named."""
+    every = {variable.name: variable for variable in model.unobserved_value_vars}
+    if var_names is None:
+        names = optional("pymc.util", "pymc").get_default_varnames(
+            model.unobserved_value_vars, include_transformed=False
+        )
+        return list(names)
+    unknown = [name for name in var_names if name not in every]
+    if unknown:
+        raise InvalidArgument(f"var_names has {', '.join(unknown)}; the model has {', '.join(every)}")
+    return [every[name] for name in var_names]
+
+
+def computed(variables: list[Any], graph: RowGraph, points: Floats) -> list[NDArray[Any]]:
+    """Compute variables at points, of shape (points, d)."""
+    pt = optional("pytensor.tensor", "pymc")
+    many = pt.tensor("many", dtype="float64", shape=(None, graph.dimension))
+    spread = optional("pytensor.graph.replace", "pymc").vectorize_graph
+    outputs = spread(variables, graph.pieces(many))
+    found = python_function([many], outputs)(points)
+    # What depends on no parameter has no axis of points.
+    return [
+        values if output.type.ndim > variable.type.ndim else np.repeat(values[None], len(points), axis=0)
+        for values, output, variable in zip(found, outputs, variables, strict=True)
+    ]
+
+
+def statistics(trace: Trace[Any]) -> dict[str, Any]:
+    """Give what each draw took."""
+    info = trace.info
+    return {
+        "evaluations": info.evaluations,
+        "rewards": info.rewards,
+        "looks": info.looks,
+        "acceptance_rate": info.acceptance,
+        "law_error": info.law_error,
+    }
+
+
+def attributes(fit: Posterior, trace: Trace[Any], seconds: float) -> dict[str, Any]:
+    """Say what was promised, foreseen and found."""
+    return {
+        "inference_library": "gumbelrace",
+        "inference_library_version": version("gumbelrace"),
+        "pymc_version": version("pymc"),
+        "pytensor_version": version("pytensor"),
+        "sampling_time": seconds,
+        "method": fit.kernel.method.name,
+        "promise": str(fit.kernel.method.promise),
+        "forecast": str(fit.forecast),
+        "audit": str(trace.checked),
+        "fraction_read": trace.fraction,
+    }
+
+
+def as_pymc_gives_it(model: Any, posterior: dict[str, Any], stats: Any, attrs: dict[str, Any]) -> Any:
+    """Give InferenceData or a DataTree, whichever the installed PyMC does."""
+    of_pymc = optional("pymc.backends.arviz", "pymc")
+    coords, dims = of_pymc.coords_and_dims_for_inferencedata(model)
+    data = {
+        "observed_data": of_pymc.find_observations(model),
+        "constant_data": of_pymc.find_constants(model),
+    }
+    groups = {"posterior": posterior, "sample_stats": stats, **{k: v for k, v in data.items() if v}}
+    shared = {"coords": coords, "dims": dims}
+    if int(version("pymc").split(".")[0]) < 6:
+        give = optional("arviz", "pymc").from_dict
+        return give(**groups, **shared, attrs=attrs, posterior_attrs=attrs)
+    return optional("arviz_base", "pymc").from_dict(
+        groups, **shared, attrs={"/": attrs, "posterior": attrs}
+    )
+
+
+def warn_unless_converged(result: Any, model: Any) -> None:
+    """Warn of what PyMC's own checks find: r-hat, effective sample sizes."""
+    checks = optional("pymc.stats.convergence", "pymc")
+    for found in checks.run_convergence_checks(result, model):
+        warnings.warn(found.message, NotConverged, stacklevel=3)

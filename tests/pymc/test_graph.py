@@ -1,0 +1,201 @@
+"""Models taken apart into rows and the rest, and nothing compiled; oracle: PyMC's own log probability."""
+
+import numpy as np
+import pytest
+from tests.pymc.common import pm
+
+from gumbelrace.errors import InvalidArgument
+from gumbelrace.pymc.checks import check_by_rows, check_latent, check_model, interpreted, python_function
+from gumbelrace.pymc.functions import vectors
+from gumbelrace.pymc.graph import graph_of, rebuilt, start_of
+
+N = 60
+RNG = np.random.default_rng(0)
+X, Z = RNG.normal(size=(N, 3)), RNG.normal(size=40)
+COUNTS, GROUPS = RNG.poisson(2.0, N), RNG.integers(0, 4, N)
+
+
+def one_variable():
+    b = pm.Normal("b", 0, 1, shape=3)
+    pm.Bernoulli("y", logit_p=X @ b, observed=COUNTS > 2)
+
+
+def shared_data():
+    b, sigma = pm.Normal("b", 0, 1, shape=3), pm.HalfNormal("sigma", 1)
+    x, y = pm.Data("x", X), pm.Data("counts", 1.0 * COUNTS)
+    pm.StudentT("y", nu=pm.Gamma("nu", 2, 0.1), mu=x @ b, sigma=sigma, observed=y)
+
+
+def columns_first():
+    b = pm.Normal("b", 0, 1, shape=3)
+    pm.Normal("y", b @ np.ascontiguousarray(X.T), 1, observed=X[:, 0])
+
+
+def groups():
+    scale = pm.HalfNormal("scale", 1)
+    effects = pm.Normal("effects", 0, scale, shape=4)
+    pm.Poisson("y", pm.math.exp(effects[GROUPS]), observed=COUNTS)
+
+
+def two_of_one_length():
+    a = pm.Normal("a", 0, 1)
+    pm.Normal("y", a, 1, observed=X[:, 0])
+    pm.Poisson("counts", pm.math.exp(a), observed=COUNTS)
+
+
+def two_of_different_lengths():
+    a, s = pm.Normal("a", 0, 1), pm.HalfNormal("s", 1)
+    pm.Normal("y", a, s, observed=X[:, 0])
+    pm.Normal("z", 2 * a, s, observed=Z)
+
+
+def few_rows_beside():
+    a = pm.Normal("a", 0, 1)
+    pm.Normal("y", a, 1, observed=X[:, 0])
+    pm.Normal("few", a, 1, observed=np.array([0.3, 0.4]))
+    pm.Normal("one", a, 1, observed=0.5)
+
+
+def potential():
+    a = pm.Normal("a", 0, 1)
+    pm.Potential("rows", -0.5 * (X[:, 0] - a) ** 2)
+    pm.Potential("soft", -(a**4))
+
+
+def many_columns():
+    a = pm.Normal("a", 0, 1, shape=3)
+    pm.Normal("y", a, 1, observed=X)
+
+
+def mixture():
+    weight, mu = pm.Beta("weight", 2, 2), pm.Normal("mu", 0, 3, shape=2)
+    pm.NormalMixture("y", pm.math.stack([weight, 1 - weight]), mu, 1.0, observed=X[:, 0])
+
+
+def fixed_lengths():
+    a = pm.Normal("a", 0, 1)
+    spread = a + pm.math.zeros_like(np.zeros(N)) + pm.math.constant(X[:, :1]).reshape((N,))
+    pm.Normal("y", spread, 1, observed=X[:, 1])
+
+
+def vectors_observed():
+    a = pm.Normal("a", 0, 1, shape=3)
+    pm.MvNormal("y", a, np.eye(3), observed=X)
+
+
+MODELS = [
+    one_variable,
+    shared_data,
+    columns_first,
+    groups,
+    two_of_one_length,
+    two_of_different_lengths,
+    few_rows_beside,
+    potential,
+    many_columns,
+    mixture,
+    fixed_lengths,
+    vectors_observed,
+]
+
+
+def made(build):
+    with pm.Model() as model:
+        build()
+    return model
+
+
+@pytest.mark.parametrize("build", MODELS)
+def test_rows_and_prior_are_the_whole_posterior(build):
+    model = made(build)
+    graph, start = graph_of(model), start_of(model)
+    check_by_rows(graph, start)
+    theta = start + 0.1 * np.random.default_rng(1).normal(size=len(start))
+    data = [leaf.array for leaf in graph.leaves]
+    terms = interpreted(graph)
+    every = terms(np.arange(graph.size), theta, *data)
+    (vector,) = vectors(graph, "theta")
+    prior = python_function([vector], rebuilt([graph.prior], graph.pieces(vector))[0])(theta)
+    pieces = graph.pieces(theta)
+    exact = python_function(model.value_vars, model.logp())(*(pieces[v] for v in model.value_vars))
+    assert every.shape == (graph.size,)
+    np.testing.assert_allclose(prior + every.sum(), exact, rtol=1e-12)
+    some = np.array([graph.size - 1, 3, 3, 0])
+    np.testing.assert_allclose(terms(some, theta, *data), every[some], rtol=1e-12)
+
+
+def test_rows_of_several_variables_are_counted_together():
+    assert graph_of(made(two_of_different_lengths)).size == N + 40
+    assert graph_of(made(two_of_one_length)).size == N
+    assert graph_of(made(few_rows_beside)).size == N
+
+
+def test_coordinates_have_names():
+    assert graph_of(made(shared_data)).names == ["b[0]", "b[1]", "b[2]", "sigma_log__", "nu_log__"]
+
+
+def centred():
+    x = pm.Data("x", X)
+    pm.Normal("y", (x - x.mean(axis=0)) @ pm.Normal("b", 0, 1, shape=3), 1, observed=X[:, 0])
+
+
+def cumulated():
+    series = pm.Data("series", X[:, 1])
+    pm.Normal("y", pm.Normal("b", 0, 1) * pm.math.cumsum(series), 1, observed=X[:, 0])
+
+
+@pytest.mark.parametrize(("build", "leaf"), [(centred, "x"), (cumulated, "series")])
+def test_what_mixes_rows_is_named(build, leaf):
+    model = made(build)
+    with pytest.raises(InvalidArgument, match=rf"^{leaf}: log factors that depend on other rows"):
+        check_by_rows(graph_of(model), start_of(model))
+
+
+def test_a_value_for_each_row_is_refused():
+    def latent():
+        pm.Poisson("y", pm.math.exp(pm.Normal("z", 0, 1, shape=N)), observed=COUNTS)
+
+    with pytest.raises(InvalidArgument, match="z has an entry for each of 60 rows; integrate it out"):
+        check_latent(graph_of(made(latent)))
+
+
+def discrete():
+    k = pm.Bernoulli("k", 0.5)
+    pm.Normal("y", k, 1, observed=X[:, 0])
+
+
+def missing():
+    pm.Normal("y", pm.Normal("a", 0, 1), 1, observed=np.where(np.arange(N) == 3, np.nan, X[:, 0]))
+
+
+@pytest.mark.filterwarnings("ignore:Data in y contains missing")
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (discrete, "k: discrete parameters"),
+        (missing, "y has missing values"),
+        (lambda: None, "no parameters"),
+    ],
+)
+def test_other_models_are_refused(build, message):
+    with pytest.raises(InvalidArgument, match=message):
+        check_model(made(build))
+
+
+def no_data():
+    pm.Normal("a", 0, 1)
+
+
+def process():
+    scale = pm.HalfNormal("scale", 1)
+    gp = pm.gp.Marginal(cov_func=pm.gp.cov.ExpQuad(1, ls=scale))
+    gp.marginal_likelihood("y", X=X[:, :1], y=X[:, 1], sigma=1.0)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [(no_data, "no observed variables"), (process, "y: no observed variable has 32 rows")],
+)
+def test_models_without_rows_are_refused(build, message):
+    with pytest.raises(InvalidArgument, match=message):
+        graph_of(made(build))

@@ -1,0 +1,149 @@
+"""Draws from PyMC models, unchanged; oracles: quadrature and importance sampling. Seeds are fixed."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from tests.pymc.common import check_moments, moments, monte_carlo_error, pm
+
+import gumbelrace.pymc as raced
+from gumbelrace.errors import MissingPackage, NoMode
+from gumbelrace.pymc.result import natural_values
+from gumbelrace.pymc.sampling import Progress, made_ready_for
+
+# 20 of 20,000 rows have the dummy column, and all but one of them are ones.
+ROWS, SPECIAL, ONES = 20_000, 20, 19
+
+
+@pytest.fixture(scope="module")
+def few_special_rows():
+    rng = np.random.default_rng(0)
+    dummy = (np.arange(ROWS) < SPECIAL).astype(float)
+    y = (rng.random(ROWS) < 1 / (1 + np.e)).astype(int)
+    y[:SPECIAL] = np.arange(SPECIAL) < ONES
+    return dummy, y
+
+
+def exact_of_dummy(y):
+    """Give mean and sd of b by quadrature: the data count by four numbers only."""
+    ones, others = y[SPECIAL:].sum(), ROWS - SPECIAL
+    a, b = np.meshgrid(np.linspace(-1.2, -0.8, 201), np.linspace(-2.0, 25.0, 2001), indexing="ij")
+    logs = stats.norm.logpdf(a, 0, 10) + stats.norm.logpdf(b, 0, 10)
+    logs += ones * a - others * np.logaddexp(0, a) + ONES * (a + b) - SPECIAL * np.logaddexp(0, a + b)
+    weights = np.exp(logs - logs.max())
+    weights /= weights.sum()
+    mean = np.sum(weights * b)
+    return mean, np.sqrt(np.sum(weights * (b - mean) ** 2))
+
+
+def test_a_dummy_column_of_few_rows_comes_out_right(few_special_rows, capsys):
+    dummy, y = few_special_rows
+    with pm.Model(coords={"coefficient": ["b"]}) as model:
+        a = pm.Normal("a", 0, 10)
+        b = pm.Normal("b", 0, 10, dims="coefficient")
+        pm.Deterministic("odds", pm.math.exp(a))
+        logit = pm.Deterministic("logit", a + b[0] * pm.Data("dummy", dummy))
+        pm.Bernoulli("y", logit_p=logit, observed=y)
+        result = raced.sample(draws=4000, random_seed=1)
+    mean, sd = exact_of_dummy(y)
+    drawn = result.posterior["b"].sel(coefficient="b").values
+    error, error_of_square = monte_carlo_error(drawn), monte_carlo_error((drawn - mean) ** 2)
+    # By Student's t with 39 degrees of freedom, each fails with a chance of 3e-4.
+    assert abs(drawn.mean() - mean) < 4 * error
+    assert abs(np.mean((drawn - mean) ** 2) - sd**2) < 4 * error_of_square
+    # The Laplace law itself would not pass: its mean is the mode, logit(19 / 20) - a.
+    assert abs(np.log(19) + 1.0 - mean) > 4 * error
+    np.testing.assert_allclose(result.posterior["odds"], np.exp(result.posterior["a"]))
+    assert "logit" not in result.posterior  # it has a value for each row
+    assert result.sample_stats["evaluations"].mean() < 0.02 * ROWS
+    assert {"promise", "forecast", "audit", "pymc_version"} <= set(result.posterior.attrs)
+    said = capsys.readouterr().err
+    assert [said.index(what) for what in ("compiling", "mode", "pilot", "forecast", "drawing")]
+    assert set(model.named_vars) >= set(result.posterior.data_vars)
+
+
+def fitted(model):
+    fit, compiled = made_ready_for(model, Progress(False), None)
+    trace = fit.sample(2000, rng=2, progress=False, check=2)
+    assert trace.checked is not None
+    assert not trace.checked.broken
+    return fit, natural_values(model, compiled.graph, trace["position"], None)
+
+
+def test_student_regression_with_unknown_scale_and_freedom():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=3000)
+    y = 1.0 + 0.5 * x + 0.7 * rng.standard_t(4, 3000)
+    with pm.Model() as model:
+        b = pm.Normal("b", 0, 3, shape=2)
+        sigma, nu = pm.HalfNormal("sigma", 2), pm.Gamma("nu", 2, 0.1)
+        pm.StudentT("y", nu=nu, mu=b[0] + b[1] * x, sigma=sigma, observed=y)
+    fit, found = fitted(model)
+
+    def log_density(points):
+        sigma, nu = np.exp(points[:, 2]), np.exp(points[:, 3])
+        prior = stats.norm.logpdf(points[:, :2], 0, 3).sum(axis=1) + points[:, 2] + points[:, 3]
+        prior += stats.halfnorm.logpdf(sigma, scale=2) + stats.gamma.logpdf(nu, 2, scale=10)
+        factors = [
+            stats.t.logpdf(y, n, p[0] + p[1] * x, s).sum()
+            for p, s, n in zip(points, sigma, nu, strict=True)
+        ]
+        return prior + np.array(factors)
+
+    def natural(points):
+        return np.column_stack([points[:, :2], np.exp(points[:, 2:])])
+
+    exact = moments(log_density, fit.law, natural, rng, points=3000)
+    drawn = np.concatenate([found["b"], found["sigma"][..., None], found["nu"][..., None]], axis=-1)
+    check_moments(drawn, exact)
+
+
+def test_poisson_with_group_effects():
+    rng, groups = np.random.default_rng(4), 100
+    group = rng.integers(0, groups, 200_000)
+    y = rng.poisson(np.exp(0.2 + 0.5 * rng.standard_normal(groups)[group]))
+    with pm.Model() as model:
+        a, scale = pm.Normal("a", 0, 2), pm.HalfNormal("scale", 1)
+        effects = pm.Normal("effects", 0, scale, shape=groups)
+        pm.Poisson("y", pm.math.exp(a + effects[group]), observed=y)
+    fit, found = fitted(model)
+    totals, counts = np.bincount(group, y, groups), np.bincount(group, minlength=groups)
+
+    def log_density(points):
+        a, log_scale, effects = points[:, 0], points[:, 1], points[:, 2:]
+        prior = stats.norm.logpdf(a, 0, 2) + stats.halfnorm.logpdf(np.exp(log_scale)) + log_scale
+        prior += stats.norm.logpdf(effects, 0, np.exp(log_scale)[:, None]).sum(axis=1)
+        rates = a[:, None] + effects
+        return prior + rates @ totals - np.exp(rates) @ counts
+
+    def natural(points):
+        return np.column_stack([points[:, 0], np.exp(points[:, 1]), points[:, 2:5]])
+
+    exact = moments(log_density, fit.law, natural, rng, points=60_000)
+    first = [found["a"][..., None], found["scale"][..., None], found["effects"][..., :3]]
+    check_moments(np.concatenate(first, axis=-1), exact)
+
+
+def mixture():
+    y = np.random.default_rng(5).normal(size=200) + np.arange(200) % 2 * 3.0
+    weight, mu = pm.Beta("weight", 2, 2), pm.Normal("mu", 0, 3, shape=2)
+    pm.NormalMixture("y", pm.math.stack([weight, 1 - weight]), mu, 1.0, observed=y)
+
+
+def funnel():
+    v = pm.Normal("v", 0, 3)
+    x = pm.Normal("x", 0, pm.math.exp(v / 2), shape=9)
+    pm.Normal("y", x[0], 1.0, observed=np.random.default_rng(6).normal(size=200))
+
+
+@pytest.mark.parametrize(("build", "guilty"), [(mixture, r"mu\[0\]"), (funnel, "v")])
+def test_what_no_normal_law_is_close_to_is_refused(build, guilty):
+    with pm.Model() as model:
+        build()
+    with pytest.raises(NoMode, match=rf"no curved mode: it is flat along {guilty}"):
+        raced.sample(model, progressbar=False)
+
+
+def test_without_pymc_the_extra_is_named(without):
+    without("pymc")
+    with pytest.raises(MissingPackage, match=r"gumbelrace\[pymc\]"):
+        raced.sample(None)
