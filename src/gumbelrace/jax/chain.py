@@ -1,0 +1,165 @@
+"""Chains by JAX: many steps in one `lax.scan`, all chains side by side.
+
+A step proposes an independent draw of the law around the mode, or sometimes a small step, as
+`kernels.Mixture` does, and has `Penalty` decide. Points are in the law's own coordinates: θ = mode + L z.
+"""
+
+import functools
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gumbelrace.jax.model import JaxModel
+from gumbelrace.jax.packages import in_double, jax, jnp, lax, random
+from gumbelrace.jax.penalty import Decision, Move, Reading, Table, Test, reading_of, table_of
+from gumbelrace.laplace.mode import Mode
+from gumbelrace.laplace.model import Floats
+from gumbelrace.laplace.pilot import Pilot, Tails
+
+# Steps that are made in one call.
+BLOCK = 250
+
+
+class Law(NamedTuple):
+    """The law around the mode, and the expansion of the log factors' sum in its coordinates."""
+
+    mode: Any
+    root: Any
+    gradient: Any
+    hessian: Any
+
+
+class Small(NamedTuple):
+    """Share of small steps, and their correlation with where they start."""
+
+    share: float
+    correlation: float
+
+
+class Noise(NamedTuple):
+    """What is drawn for a step: the first rows are picked by uniform numbers, others by a key."""
+
+    normal: Any
+    kind: Any
+    spread: Any
+    rows: Any
+    accept: Any
+    key: Any
+
+
+class Made(NamedTuple):
+    """Steps: where they led, whether they were accepted, rows read, and the error of the law of decisions."""
+
+    z: Any
+    accepted: Any
+    rows: Any
+    law_error: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Chains:
+    """All that makes chains of a posterior."""
+
+    model: JaxModel
+    rule: Reading
+    tails: Tails
+    table: Table
+    law: Law
+
+    def steps(self, key: Any, z: Floats, small: Small) -> Made:
+        """Make BLOCK steps of each chain from z, of shape (chains, d)."""
+        with in_double():
+            made = self._steps(random.split(key, len(z)), z, tuple(small), self.table, self.law)
+            return Made(*map(np.asarray, made))
+
+    def log_chances(self, key: Any, here: Floats, there: Floats, count: int) -> Any:
+        """Judge an independent proposal `count` times, by rows of its own each time."""
+        with in_double():
+            keys = random.split(key, count)
+            return self._judged(keys, here, there, self.table, self.law)
+
+    def thetas(self, z: Floats) -> Floats:
+        """Give points as the model takes them."""
+        return np.asarray(self.law.mode) + z @ np.asarray(self.law.root).T
+
+    @functools.cached_property
+    def _steps(self) -> Any:
+        def of_chain(key: Any, z: Any, small: Any, table: Table, law: Law) -> Any:
+            step = functools.partial(self.step, Small(*small), table, law)
+            start = z, self.height(table, law, z)
+            return lax.scan(step, start, self.noise(key, len(z)))[1]
+
+        return jax.jit(jax.vmap(of_chain, (0, 0, None, None, None)))
+
+    @functools.cached_property
+    def _judged(self) -> Any:
+        def judged(key: Any, here: Any, there: Any, table: Table, law: Law) -> Decision:
+            rows = random.uniform(key, (self.rule.pilot + self.rule.first,))
+            gap = self.height(table, law, there) - self.height(table, law, here)
+            offset = gap + self.ratio(here, there, self.tails.freedom)
+            return self.test(table, law, (here, there), offset, rows, key).decision()
+
+        return jax.jit(jax.vmap(judged, (0, None, None, None, None)))
+
+    def noise(self, key: Any, dimension: int) -> Noise:
+        """Draw what BLOCK steps need."""
+        keys, freedom = random.split(key, 6), self.tails.freedom
+        spread = jnp.ones(BLOCK)
+        if freedom < np.inf:
+            spread = jnp.sqrt(0.5 * freedom / random.gamma(keys[0], 0.5 * freedom, (BLOCK,)))
+        return Noise(
+            random.normal(keys[1], (BLOCK, dimension)),
+            random.uniform(keys[2], (BLOCK,)),
+            spread,
+            random.uniform(keys[3], (BLOCK, self.rule.pilot + self.rule.first)),
+            jnp.log1p(-random.uniform(keys[4], (BLOCK,))),
+            random.split(keys[5], BLOCK),
+        )
+
+    def step(self, small: Small, table: Table, law: Law, state: Any, noise: Noise) -> Any:
+        """Propose a point, and go there or stay."""
+        (here, height), is_small = state, noise.kind < small.share
+        rho = jnp.where(is_small, small.correlation, 0.0)
+        spread = jnp.where(is_small, jnp.sqrt(1.0 - rho * rho), noise.spread)
+        there = rho * here + self.tails.scale * spread * noise.normal
+        ratio = jnp.where(
+            is_small, self.ratio(here, there, np.inf), self.ratio(here, there, self.tails.freedom)
+        )
+        new_height = self.height(table, law, there)
+        test = self.test(table, law, (here, there), new_height - height + ratio, noise.rows, noise.key)
+        found = test.decision()
+        accepted = noise.accept < found.log_chance
+        z, height = jnp.where(accepted, there, here), jnp.where(accepted, new_height, height)
+        return (z, height), Made(z, accepted, found.rows, found.law_error)
+
+    def test(
+        self, table: Table, law: Law, ends: tuple[Any, Any], offset: Any, rows: Any, key: Any
+    ) -> Test:
+        """Give the test of a move."""
+        here, there = (law.root @ z for z in ends)
+        return Test(self.model, self.rule, table, Move(law.mode, here, there, offset, rows, key))
+
+    def height(self, table: Table, law: Law, z: Any) -> Any:
+        """Give what is known of the log posterior without reading rows: the prior and the expansion."""
+        prior = self.model.log_prior_at(law.mode + law.root @ z, table.whole)
+        return prior + z @ (law.gradient + 0.5 * law.hessian @ z)
+
+    def ratio(self, here: Any, there: Any, freedom: float) -> Any:
+        """Give the log ratio of the law's densities."""
+        return self.log_density(here, freedom) - self.log_density(there, freedom)
+
+    def log_density(self, z: Any, freedom: float) -> Any:
+        squared = z @ z / self.tails.scale**2
+        if freedom == np.inf:
+            return -0.5 * squared
+        return -0.5 * (freedom + len(z)) * jnp.log1p(squared / freedom)
+
+
+def chains_of(model: JaxModel, mode: Mode, pilot: Pilot) -> Chains:
+    """Make ready what chains need."""
+    root, factors = pilot.root, mode.factors
+    with in_double():
+        law = Law(mode.theta, root, root.T @ factors.gradient, root.T @ factors.hessian @ root)
+        law, table = jax.tree.map(jnp.asarray, (law, table_of(model, pilot.weights)))
+    return Chains(model, reading_of(pilot.forecast.rows), pilot.tails, table, law)
