@@ -12,7 +12,7 @@ import numpy as np
 
 from gumbelrace.jax.model import JaxModel
 from gumbelrace.jax.packages import in_double, jax, jnp, lax, random
-from gumbelrace.jax.penalty import Decision, Move, Reading, Table, Test, reading_of, table_of
+from gumbelrace.jax.penalty import Move, Reading, Table, Test, reading_of, table_of
 from gumbelrace.laplace.mode import Mode
 from gumbelrace.laplace.model import Floats
 from gumbelrace.laplace.pilot import Pilot, Tails
@@ -49,10 +49,11 @@ class Noise(NamedTuple):
 
 
 class Made(NamedTuple):
-    """Steps: where they led, whether they were accepted, rows read, and the error of the law of decisions."""
+    """Steps: where they led, whether they were accepted, and `Decision`'s fields."""
 
     z: Any
     accepted: Any
+    log_chance: Any
     rows: Any
     law_error: Any
 
@@ -70,57 +71,68 @@ class Chains:
     def steps(self, key: Any, z: Floats, small: Small) -> Made:
         """Make BLOCK steps of each chain from z, of shape (chains, d)."""
         with in_double():
-            made = self._steps(random.split(key, len(z)), z, tuple(small), self.table, self.law)
-            return Made(*map(np.asarray, made))
+            return self._made(self._noise(key, len(z)), z, small, True)
 
-    def log_chances(self, key: Any, here: Floats, there: Floats, count: int) -> Any:
-        """Judge an independent proposal `count` times, by rows of its own each time."""
+    def judged(self, key: Any, here: Floats, there: Floats) -> Made:
+        """Judge independent proposals BLOCK times each, by other rows each time, and stay.
+
+        The compiled steps are the same as those of `steps`: what is checked is what makes chains.
+        """
         with in_double():
-            keys = random.split(key, count)
-            return self._judged(keys, here, there, self.table, self.law)
+            noise = self._noise(key, len(here))
+            proposed = np.broadcast_to(there[:, None] / self.tails.scale, noise.normal.shape)
+            fixed = noise._replace(normal=proposed, spread=jnp.ones_like(noise.spread))
+            return self._made(fixed, here, Small(0.0, 0.0), False)
+
+    def known(self, z: Floats) -> Floats:
+        """Give the heights of points, of shape (points, d)."""
+        with in_double():
+            return np.asarray(self._heights(self.table, self.law, z))
 
     def thetas(self, z: Floats) -> Floats:
         """Give points as the model takes them."""
         return np.asarray(self.law.mode) + z @ np.asarray(self.law.root).T
 
+    def _made(self, noise: Noise, z: Floats, small: Small, moves: bool) -> Made:
+        options = jnp.asarray([*small, 1.0 * moves])
+        return Made(*map(np.asarray, self._steps(noise, z, options, self.table, self.law)))
+
+    @functools.cached_property
+    def _heights(self) -> Any:
+        return jax.jit(jax.vmap(self.height, (None, None, 0)))
+
+    @functools.cached_property
+    def _noise(self) -> Any:
+        return jax.jit(self.noise, static_argnums=1)
+
     @functools.cached_property
     def _steps(self) -> Any:
-        def of_chain(key: Any, z: Any, small: Any, table: Table, law: Law) -> Any:
-            step = functools.partial(self.step, Small(*small), table, law)
-            start = z, self.height(table, law, z)
-            return lax.scan(step, start, self.noise(key, len(z)))[1]
+        def of_chain(noise: Noise, z: Any, options: Any, table: Table, law: Law) -> Any:
+            step = functools.partial(self.step, options, table, law)
+            return lax.scan(step, (z, self.height(table, law, z)), noise)[1]
 
         return jax.jit(jax.vmap(of_chain, (0, 0, None, None, None)))
 
-    @functools.cached_property
-    def _judged(self) -> Any:
-        def judged(key: Any, here: Any, there: Any, table: Table, law: Law) -> Decision:
-            rows = random.uniform(key, (self.rule.pilot + self.rule.first,))
-            gap = self.height(table, law, there) - self.height(table, law, here)
-            offset = gap + self.ratio(here, there, self.tails.freedom)
-            return self.test(table, law, (here, there), offset, rows, key).decision()
-
-        return jax.jit(jax.vmap(judged, (0, None, None, None, None)))
-
-    def noise(self, key: Any, dimension: int) -> Noise:
-        """Draw what BLOCK steps need."""
-        keys, freedom = random.split(key, 6), self.tails.freedom
-        spread = jnp.ones(BLOCK)
+    def noise(self, key: Any, chains: int) -> Noise:
+        """Draw what BLOCK steps of each chain need."""
+        keys, freedom, shape = random.split(key, 6), self.tails.freedom, (chains, BLOCK)
+        spread = jnp.ones(shape)
         if freedom < np.inf:
-            spread = jnp.sqrt(0.5 * freedom / random.gamma(keys[0], 0.5 * freedom, (BLOCK,)))
+            spread = jnp.sqrt(0.5 * freedom / random.gamma(keys[0], 0.5 * freedom, shape))
         return Noise(
-            random.normal(keys[1], (BLOCK, dimension)),
-            random.uniform(keys[2], (BLOCK,)),
+            random.normal(keys[1], (*shape, len(self.law.mode))),
+            random.uniform(keys[2], shape),
             spread,
-            random.uniform(keys[3], (BLOCK, self.rule.pilot + self.rule.first)),
-            jnp.log1p(-random.uniform(keys[4], (BLOCK,))),
-            random.split(keys[5], BLOCK),
+            random.uniform(keys[3], (*shape, self.rule.pilot + self.rule.first)),
+            jnp.log1p(-random.uniform(keys[4], shape)),
+            random.split(keys[5], shape),
         )
 
-    def step(self, small: Small, table: Table, law: Law, state: Any, noise: Noise) -> Any:
+    def step(self, options: Any, table: Table, law: Law, state: Any, noise: Noise) -> Any:
         """Propose a point, and go there or stay."""
-        (here, height), is_small = state, noise.kind < small.share
-        rho = jnp.where(is_small, small.correlation, 0.0)
+        share, correlation, moves = options
+        (here, height), is_small = state, noise.kind < share
+        rho = jnp.where(is_small, correlation, 0.0)
         spread = jnp.where(is_small, jnp.sqrt(1.0 - rho * rho), noise.spread)
         there = rho * here + self.tails.scale * spread * noise.normal
         ratio = jnp.where(
@@ -130,8 +142,9 @@ class Chains:
         test = self.test(table, law, (here, there), new_height - height + ratio, noise.rows, noise.key)
         found = test.decision()
         accepted = noise.accept < found.log_chance
-        z, height = jnp.where(accepted, there, here), jnp.where(accepted, new_height, height)
-        return (z, height), Made(z, accepted, found.rows, found.law_error)
+        goes = accepted & (moves > 0.0)
+        z, height = jnp.where(goes, there, here), jnp.where(goes, new_height, height)
+        return (z, height), Made(z, accepted, *found)
 
     def test(
         self, table: Table, law: Law, ends: tuple[Any, Any], offset: Any, rows: Any, key: Any

@@ -79,6 +79,15 @@ class JaxModel:
         """Give the log prior at a vector."""
         return jnp.asarray(self.prior_of(self.unravel(vector), whole), float)
 
+    def shapes(self) -> dict[str, Any]:
+        """Give the shapes of a log factor and of the log prior, without computing them."""
+        with in_double():
+            one = jax.tree.map(lambda leaf: leaf[:1], self.rows)
+            at_start = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), self.example)
+            factors = jax.eval_shape(self.log_factors, at_start, one, self.whole)
+            prior = jax.eval_shape(lambda *of: jnp.asarray(self.prior_of(*of)), at_start, self.whole)
+        return {"log_factor": factors.update(shape=factors.shape[1:]), "log_prior": prior}
+
     def value(self, theta: Floats) -> float:
         """Give log p0(θ) + Σ log f_n(θ)."""
         prior = self.log_prior(theta)
