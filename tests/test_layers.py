@@ -32,6 +32,8 @@ LAYERS = {
     "models": 6.5,  # read by the layers above; itself reads only HIGHEST_FOR_MODELS and below
     "tables": 6.8,
     "integrations": 7,
+    "jax": 7,
+    "numpyro": 7,
     "applications": 8,
     "report": 9,
     "cli": 10,
@@ -43,6 +45,7 @@ HIGHEST_FOR_MODELS = 1
 # Within one layer: importer -> what it may import.
 WITHIN_LAYER = {
     "auditing": {"sampling"},
+    "numpyro": {"jax"},
 }
 
 # The commands, files of cli: none imports another, and the paper's commands import none of them.

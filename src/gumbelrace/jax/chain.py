@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gumbelrace.jax.model import JaxModel
-from gumbelrace.jax.packages import in_double, jax, jnp, lax, random
+from gumbelrace.jax.packages import in_double, jax, jnp, lax, random, special
 from gumbelrace.jax.penalty import Move, Reading, Table, Test, reading_of, table_of
 from gumbelrace.laplace.mode import Mode
 from gumbelrace.laplace.model import Floats
@@ -19,6 +19,8 @@ from gumbelrace.laplace.pilot import Pilot, Tails
 
 # Steps that are made in one call.
 BLOCK = 250
+# Uniform numbers are multiples of 2⁻⁵², from 0 on; half of that more, and none is 0 or 1.
+HALF = 2.0**-53
 
 
 class Law(NamedTuple):
@@ -114,19 +116,17 @@ class Chains:
         return jax.jit(jax.vmap(of_chain, (0, 0, None, None, None)))
 
     def noise(self, key: Any, chains: int) -> Noise:
-        """Draw what BLOCK steps of each chain need."""
-        keys, freedom, shape = random.split(key, 6), self.tails.freedom, (chains, BLOCK)
+        """Draw what BLOCK steps of each chain need; uniform numbers at once, which is compiled sooner."""
+        d, freedom, shape = len(self.law.mode), self.tails.freedom, (chains, BLOCK)
+        squares = int(freedom) if freedom < np.inf else 0
+        keys, rows = random.split(key), self.rule.pilot + self.rule.first
+        uniform = random.uniform(keys[0], (*shape, d + squares + 2 + rows)) + HALF
+        normal, squared, two, first = jnp.split(uniform, np.cumsum([d, squares, 2]), axis=-1)
         spread = jnp.ones(shape)
-        if freedom < np.inf:
-            spread = jnp.sqrt(0.5 * freedom / random.gamma(keys[0], 0.5 * freedom, shape))
-        return Noise(
-            random.normal(keys[1], (*shape, len(self.law.mode))),
-            random.uniform(keys[2], shape),
-            spread,
-            random.uniform(keys[3], (*shape, self.rule.pilot + self.rule.first)),
-            jnp.log1p(-random.uniform(keys[4], shape)),
-            random.split(keys[5], shape),
-        )
+        if squares:
+            spread = jnp.sqrt(freedom / jnp.square(special.ndtri(squared)).sum(axis=-1))
+        several = random.split(keys[1], shape)
+        return Noise(special.ndtri(normal), two[..., 0], spread, first, jnp.log(two[..., 1]), several)
 
     def step(self, options: Any, table: Table, law: Law, state: Any, noise: Noise) -> Any:
         """Propose a point, and go there or stay."""

@@ -6,7 +6,7 @@ Everything is computed in double precision, whatever the setting of JAX.
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from gumbelrace.laplace.model import Floats, Quadratic
 
 # Rows of a chunk are so many that they and their derivatives take about that many numbers.
 NUMBERS, FEWEST, MOST = 2**20, 256, 16_384
+
+SEED = 0
 
 # Log factors of some rows: of θ as the user knows it, those rows, and what is no row.
 LogFactors = Callable[[Any, Any, Any], Any]
@@ -70,6 +72,14 @@ class JaxModel:
         """The name of each coordinate."""
         leaves = jax.tree_util.tree_flatten_with_path(self.example)[0]
         return [name for path, leaf in leaves for name in entries(name_of(path), np.shape(leaf))]
+
+    def few(self, count: int) -> "JaxModel":
+        """Give the posterior given some random rows only."""
+        if count >= self.size:
+            return self
+        some = np.sort(np.random.default_rng(SEED).choice(self.size, count, replace=False))
+        with in_double():
+            return replace(self, rows=jax.tree.map(lambda leaf: leaf[some], self.rows))
 
     def terms(self, vector: Any, rows: Any, whole: Any) -> Any:
         """Give the log factors of some rows at a vector."""

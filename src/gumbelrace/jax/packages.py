@@ -15,7 +15,8 @@ class Later:
         return getattr(optional(self._name, "jax"), attribute)
 
 
-jax, jnp, lax, random = (Later(name) for name in ("jax", "jax.numpy", "jax.lax", "jax.random"))
+jax, jnp, lax, random = map(Later, ("jax", "jax.numpy", "jax.lax", "jax.random"))
+special = Later("jax.scipy.special")
 
 
 def in_double() -> Any:

@@ -18,6 +18,7 @@ from gumbelrace.kernels.normal_laws import NormalPseudoprior
 from gumbelrace.laplace.convergence import warn_of_fit, warn_of_rhat
 from gumbelrace.laplace.mode import Mode, find_mode
 from gumbelrace.laplace.model import Floats
+from gumbelrace.laplace.other_modes import ENOUGH, warn_of_other_modes
 from gumbelrace.laplace.pilot import Forecast, Pilot, pilot_of
 from gumbelrace.laplace.posterior import CORRELATIONS, MANY_SMALL_STEPS, SELDOM, SMALL_STEPS
 from gumbelrace.population.base import checked_count
@@ -151,6 +152,11 @@ def posterior(
     NoMode
         The posterior has no mode, or is flat along some parameters, which are named.
 
+    Warns
+    -----
+    PoorFit
+        The posterior has a further mode.
+
     Notes
     -----
     All is computed in double precision; the setting of JAX is left as it is.
@@ -184,6 +190,7 @@ def posterior(
 def made_ready(model: JaxModel) -> JaxPosterior:
     """Find mode, law and weights, and tune small steps where independent ones are seldom accepted."""
     mode = find_mode(model)
+    warn_of_other_modes(model.few(ENOUGH), mode, model.size)
     pilot = pilot_of(model, mode)
     chains = chains_of(model, mode, pilot)
     law = NormalPseudoprior(mode.theta, pilot.root @ pilot.root.T)

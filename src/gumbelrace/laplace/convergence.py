@@ -12,7 +12,7 @@ from gumbelrace.laplace.pilot import Forecast
 
 # A chain that is to read more than that share of the rows a step saves little, and one that accepts fewer
 # proposals than that hardly moves.
-MUCH, HARDLY = 0.25, 0.02
+MUCH, HARDLY = 0.25, 0.1
 # Chains whose variances say that they differ by more than that have not met.
 MOST_RHAT = 1.01
 
