@@ -1,6 +1,5 @@
 """Posterior draws of a model written in jax.numpy, in one call."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +12,7 @@ from gumbelrace.jax.chain import BLOCK, Chains, Made, Small, chains_of
 from gumbelrace.jax.checks import audited
 from gumbelrace.jax.model import JaxModel, as_rows
 from gumbelrace.jax.packages import in_double, jax, jnp, random
-from gumbelrace.jax.trace import Pace, JaxTrace
+from gumbelrace.jax.trace import JaxTrace, Pace
 from gumbelrace.kernels.normal_laws import NormalPseudoprior
 from gumbelrace.laplace.convergence import warn_of_fit, warn_of_rhat
 from gumbelrace.laplace.mode import Mode, find_mode
@@ -188,10 +187,14 @@ def posterior(
 
 
 def made_ready(model: JaxModel) -> JaxPosterior:
-    """Find mode, law and weights, and tune small steps where independent ones are seldom accepted."""
+    """Find mode, law and weights."""
     mode = find_mode(model)
     warn_of_other_modes(model.few(ENOUGH), mode, model.size)
-    pilot = pilot_of(model, mode)
+    return with_pilot(model, mode, pilot_of(model, mode))
+
+
+def with_pilot(model: JaxModel, mode: Mode, pilot: Pilot) -> JaxPosterior:
+    """Make chains ready as the pilot has chosen, small steps tuned where they are needed."""
     chains = chains_of(model, mode, pilot)
     law = NormalPseudoprior(mode.theta, pilot.root @ pilot.root.T)
     with in_double():
