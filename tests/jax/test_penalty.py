@@ -34,7 +34,11 @@ def log_factor(n, theta, slopes):
 def chains():
     """A cubic, of which the expansion at 0 leaves all; the law is so wide that its ratio is hardly felt."""
     model = JaxModel(
-        lambda theta, rows, whole: rows * theta[0] ** 3, lambda theta, whole: 0.0, as_rows(SLOPES, None), (), np.zeros(1)
+        lambda theta, rows, whole: rows * theta[0] ** 3,
+        lambda theta, whole: 0.0,
+        as_rows(SLOPES, None),
+        (),
+        np.zeros(1),
     )
     with in_double():
         law = Law(*map(jnp.asarray, (np.zeros(1), np.eye(1), np.zeros(1), np.zeros((1, 1)))))

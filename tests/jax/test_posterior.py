@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.jax.cases import fitted, log_factor, log_prior, rare_dummy, visited
+from tests.jax.cases import fitted, rare_dummy, visited
 
 import gumbelrace as gr
 from gumbelrace.errors import PoorFit
@@ -80,7 +80,7 @@ def regression():
 
 
 def test_a_regression_has_the_law_of_quadrature(regression):
-    """Oracle: a grid of 21 × 21 points. Four comparisons by four standard errors or 5%: once in 8,000 seeds."""
+    """Oracle: a grid of 21 × 21 points. Means by four standard errors, once in 8,000 seeds; sds by 5%."""
     x, y, trace = regression
     draws = np.stack([trace.draws["constant"], trace.draws["slope"]], axis=-1)
     centre, width = draws.mean(axis=(0, 1)), 6.0 * draws.std(axis=(0, 1))
@@ -90,7 +90,9 @@ def test_a_regression_has_the_law_of_quadrature(regression):
     mean = chances @ grid / chances.sum()
     sd = np.sqrt(chances @ (grid - mean) ** 2 / chances.sum())
     blocks = draws.reshape(10 * CHAINS, -1, 2).mean(axis=1)
-    assert (np.abs(blocks.mean(axis=0) - mean) < 4.0 * blocks.std(axis=0, ddof=1) / np.sqrt(len(blocks))).all()
+    assert (
+        np.abs(blocks.mean(axis=0) - mean) < 4.0 * blocks.std(axis=0, ddof=1) / np.sqrt(len(blocks))
+    ).all()
     assert (np.abs(draws.std(axis=(0, 1)) / sd - 1.0) < 0.05).all()
     assert trace.acceptance > 0.9
 
@@ -138,7 +140,7 @@ def test_draws_go_to_arviz(trace):
 
 
 def test_the_check_sees_a_law_that_is_off():
-    """Negative control: an expansion that is not that of the log factors, by 0.3 at one standard deviation."""
+    """Negative control: an expansion that is off by 0.3 at one standard deviation."""
     chains = fitted()._chains
     with in_double():
         law = chains.law._replace(gradient=chains.law.gradient + jnp.array([0.0, 0.3]))
@@ -158,7 +160,9 @@ def test_labels_that_can_be_swapped_are_warned_of():
         return jnp.logaddexp(-0.5 * (row - theta[0]) ** 2, -0.5 * (row - theta[1]) ** 2)
 
     with pytest.warns(PoorFit, match="another mode"):
-        raced.posterior(of_two, y, start=np.array([-0.1, 0.1]), log_prior=lambda theta: -0.02 * theta @ theta)
+        raced.posterior(
+            of_two, y, start=np.array([-0.1, 0.1]), log_prior=lambda theta: -0.02 * theta @ theta
+        )
 
 
 def test_a_funnel_is_warned_of():
@@ -175,5 +179,3 @@ def test_a_funnel_is_warned_of():
     fit = raced.posterior(of_row, {"y": y, "group": groups}, start=start, log_prior=of_funnel)
     with pytest.warns(PoorFit, match="r-hat is|does not fit"):
         fit.sample(500, rng_key=0, progress=False)
-
-

@@ -93,7 +93,8 @@ class Chains:
 
     def thetas(self, z: Floats) -> Floats:
         """Give points as the model takes them."""
-        return np.asarray(self.law.mode) + z @ np.asarray(self.law.root).T
+        points: Floats = np.asarray(self.law.mode) + z @ np.asarray(self.law.root).T
+        return points
 
     def _made(self, noise: Noise, z: Floats, small: Small, moves: bool) -> Made:
         options = jnp.asarray([*small, 1.0 * moves])
@@ -146,9 +147,7 @@ class Chains:
         z, height = jnp.where(goes, there, here), jnp.where(goes, new_height, height)
         return (z, height), Made(z, accepted, *found)
 
-    def test(
-        self, table: Table, law: Law, ends: tuple[Any, Any], offset: Any, rows: Any, key: Any
-    ) -> Test:
+    def test(self, table: Table, law: Law, ends: tuple[Any, Any], offset: Any, rows: Any, key: Any) -> Test:
         """Give the test of a move."""
         here, there = (law.root @ z for z in ends)
         return Test(self.model, self.rule, table, Move(law.mode, here, there, offset, rows, key))

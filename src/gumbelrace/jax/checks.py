@@ -47,7 +47,10 @@ def compare(chains: Chains, key: Any, ends: tuple[Floats, Floats], compared: Com
         off = (1.0 - chance) * sides[0].mean() - chance * sides[1].mean()
         variance = ((1.0 - chance) ** 2 * sides[0].var() + chance**2 * sides[1].var()) / len(sides[0])
         # Seen from the other point it has the other sign: to what is less likely, lest all of it cancels.
-        seen = [new_results(len(side))._replace(law_error=made.law_error[n]) for side, made in zip(sides, (there, back), strict=True)]
+        seen = [
+            new_results(len(side))._replace(law_error=made.law_error[n])
+            for side, made in zip(sides, (there, back), strict=True)
+        ]
         compared.add(float(off if chance < 0.5 else -off), float(variance), seen)
 
 

@@ -107,7 +107,8 @@ class JaxModel:
         """Give the gradient of the same."""
         with in_double():
             of_prior = self._of_prior(theta, self.whole, order=1)[1]
-        return np.asarray(of_prior) + self._sums(theta, 1)[1]
+        gradient: Floats = np.asarray(of_prior) + self._sums(theta, 1)[1]
+        return gradient
 
     def prior(self, theta: Floats) -> Quadratic:
         """Give log p0 near θ."""

@@ -1,4 +1,4 @@
-"""The test of `Penalty`, by JAX: accept or reject a move from few rows (methods/penalty.py has the reasons).
+"""The test of `Penalty` by JAX: accept or reject a move from few rows (reasons: methods/penalty.py).
 
 Rows are picked by their weights, with replacement. A pilot of rows of its own says how many rows the
 estimate needs. What is needed seldom (a longer pilot, more rows, all rows) stands in loops that end at once
@@ -117,7 +117,9 @@ def reading_of(expected: float) -> Reading:
 def table_of(model: JaxModel, weights: Floats | None) -> Table:
     """Make the table by which rows are picked."""
     alias = alias_of(np.ones(model.size) if weights is None else weights)
-    return Table(model.rows, model.whole, alias.keep, alias.other.astype(np.int32), model.size / alias.chance)
+    return Table(
+        model.rows, model.whole, alias.keep, alias.other.astype(np.int32), model.size / alias.chance
+    )
 
 
 @dataclass(frozen=True)
@@ -236,7 +238,7 @@ def takes_all(rows: Any, size: int) -> Any:
 
 
 def picked(table: Table, uniform: Any) -> Any:
-    """Pick rows by their weights: a uniform number says which entry of the table, and its rest which of two."""
+    """Pick rows by their weights: of a uniform number, one part says which entry, the rest which of two."""
     place = uniform * len(table.keep)
     n = place.astype(jnp.int32)
     return jnp.where(place - n < at(table.keep, n), n, at(table.other, n))

@@ -33,8 +33,8 @@ def warn_of_rhat(rhat: Floats, names: Sequence[str]) -> None:
     apart = np.flatnonzero(~(rhat <= MOST_RHAT) & np.isfinite(rhat)).tolist()
     if apart:
         warnings.warn(
-            f"r-hat is {np.nanmax(rhat):.3f}, above {MOST_RHAT}, for {listed(names, apart)}: the chains have "
-            "not met; draw more, or use a sampler that reads all rows",
+            f"r-hat is {np.nanmax(rhat):.3f}, above {MOST_RHAT}, for {listed(names, apart)}: the chains "
+            "have not met; draw more, or use a sampler that reads all rows",
             PoorFit,
             stacklevel=4,
         )

@@ -12,8 +12,8 @@ from gumbelrace.laplace.model import Floats, Model
 # Modes are looked for from so many standard deviations away, twice each, and from that far from the start.
 AWAY, TWICE, AROUND = (10.0, 30.0, 100.0), 2, 2.0
 SEED = 0
-# Modes are two if they are so many standard deviations apart. One is of no importance whose log posterior is
-# lower by so much.
+# Modes are two if they are so many standard deviations apart; one is of no importance if the log posterior is
+# lower there by so much.
 APART, LOWER = 1.0, 10.0
 # Rows that suffice for the search.
 ENOUGH = 2000
@@ -38,8 +38,8 @@ def warn_of_other_modes(model: Model, mode: Mode, size: int) -> None:
         if other is not None and differ(known, other, size / model.size):
             warnings.warn(
                 f"the posterior has another mode at {named(model.names, other.theta)}, beside that at "
-                f"{named(model.names, mode.theta)}: draws are of one of them only; order what can be swapped, "
-                "give another start, or use a sampler for several modes",
+                f"{named(model.names, mode.theta)}: draws are of one of them only; order what can be "
+                "swapped, give another start, or use a sampler for several modes",
                 PoorFit,
                 stacklevel=4,  # whoever called `posterior`
             )
@@ -56,7 +56,7 @@ def starts(model: Model, mode: Mode) -> Iterator[Floats]:
 
 
 def differ(one: Mode, other: Mode, times: float) -> bool:
-    """Whether two modes are apart, and the second is of importance, there being so many times as many rows."""
+    """Whether two modes are apart and the second is of importance, given so many times as many rows."""
     step = other.theta - one.theta
     higher = times * (other.factors.value - one.factors.value) + other.prior.value - one.prior.value
     return bool(step @ one.precision @ step > APART**2 and higher > -LOWER)

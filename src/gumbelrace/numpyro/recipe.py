@@ -42,7 +42,9 @@ class NumpyroTrace:
         """
         if group_by_chain:
             return {name: jnp.asarray(values) for name, values in self._sites.items()}
-        return {name: jnp.asarray(values.reshape(-1, *values.shape[2:])) for name, values in self._sites.items()}
+        return {
+            name: jnp.asarray(values.reshape(-1, *values.shape[2:])) for name, values in self._sites.items()
+        }
 
     def to_arviz(
         self,
@@ -66,9 +68,9 @@ def sample(
     """Draw from the posterior of a NumPyro model, reading few rows for each draw.
 
     The model is used as it is. It has one ``numpyro.plate`` over its observed rows: with
-    ``subsample_size`` and ``numpyro.subsample``, as `numpyro.infer.HMCECS` takes it, with data indexed by the
-    plate, or a plain one, the data being arguments whose first dimension is N. Latent sites are continuous,
-    and none lies in that plate.
+    ``subsample_size`` and ``numpyro.subsample``, as `numpyro.infer.HMCECS` takes it, with data indexed by
+    the plate, or a plain one, the data being arguments whose first dimension is N. Latent sites are
+    continuous, and none lies in that plate.
 
     Parameters
     ----------
@@ -128,7 +130,9 @@ def natural(model: RowwiseModel, draws: Sites) -> dict[str, Any]:
             values = model.values(theta, np.arange(FEWEST_ROWS))
             return {name: values[name] for name in kept}
 
-        return {name: np.asarray(values) for name, values in jax.jit(jax.vmap(jax.vmap(of_draw)))(draws).items()}
+        return {
+            name: np.asarray(values) for name, values in jax.jit(jax.vmap(jax.vmap(of_draw)))(draws).items()
+        }
 
 
 def same(one: Any, other: Any) -> bool:

@@ -1,9 +1,9 @@
 """A NumPyro model as log factors of rows and a prior, of values without constraints.
 
-The plate over rows is given other indices than its own, so that the model computes some rows only. Data come
-along in one of two ways: the model itself takes those rows (`numpyro.subsample`, or the indices that the
-plate gives), or its arguments that have N rows are cut to them. Which one is right, trying shows: terms of
-some rows must be the same as those entries of all terms.
+The plate over rows is given other indices than its own, so that the model computes some rows only. Data
+come along in one of two ways: the model itself takes those rows (`numpyro.subsample`, or the indices that
+the plate gives), or its arguments that have N rows are cut to them. Which one is right, trying shows: terms
+of some rows must be the same as those entries of all terms.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,9 @@ from gumbelrace.jax.model import JaxModel, as_array
 from gumbelrace.jax.packages import Later, in_double, jax, jnp
 from gumbelrace.numpyro.sites import Plate, Sites, is_latent, latent_sites, plate_of_rows, plates_of
 
-handlers, infer, distributions = (Later(f"numpyro.{name}") for name in ("handlers", "infer", "distributions"))
+handlers, infer, distributions = (
+    Later(f"numpyro.{name}") for name in ("handlers", "infer", "distributions")
+)
 
 # Rows of which terms are compared with all terms, at so many points, and how exactly they must agree.
 TRIED_ROWS, TRIED_POINTS, AGREE = 5, 2, 1e-7
@@ -67,7 +69,9 @@ class RowwiseModel:
     @property
     def all_rows(self) -> Rows:
         """All rows."""
-        return Rows(np.arange(self.plate.size), [x for x, cut in zip(self.leaves, self.cut, strict=True) if cut])
+        return Rows(
+            np.arange(self.plate.size), [x for x, cut in zip(self.leaves, self.cut, strict=True) if cut]
+        )
 
     @property
     def whole(self) -> Sequence[Any]:
@@ -99,7 +103,7 @@ class RowwiseModel:
         )
 
     def values(self, theta: Sites, numbers: Any) -> dict[str, Any]:
-        """Give the values of sites that do not lie in the plate, computing only the rows of these numbers."""
+        """Give the values of sites that do not lie in the plate, computing rows of these numbers only."""
         return self.terms(theta, picked(self.all_rows, numbers), self.whole).values
 
 
@@ -130,9 +134,10 @@ def rowwise(
     if "" in complaints:
         return ways[complaints.index("")], start
     raise InvalidArgument(
-        f"the terms of plate {plate.name!r} are not those of single rows: {complaints[1]}. Index data by the "
-        "plate (numpyro.subsample(x, event_dim=0), or `with numpyro.plate(...) as n:` and x[n]), or hand them "
-        "to the model as arguments whose first dimension is N; a time series or a process over rows will not do"
+        f"the terms of plate {plate.name!r} are not those of single rows: {complaints[1]}. Index data by "
+        "the plate (numpyro.subsample(x, event_dim=0), or `with numpyro.plate(...) as n:` and x[n]), or "
+        "hand them to the model as arguments whose first dimension is N; a time series or a process over "
+        "rows will not do"
     )
 
 
@@ -209,14 +214,18 @@ def points(start: Sites) -> list[Sites]:
 
 def differing(way: RowwiseModel, start: Sites, all_terms: Sequence[Terms]) -> str:
     """Say how terms of some rows differ from those entries of all terms; nothing if they do not."""
-    numbers = np.random.default_rng(0).choice(way.plate.size, min(TRIED_ROWS, way.plate.size), replace=False)
+    numbers = np.random.default_rng(0).choice(
+        way.plate.size, min(TRIED_ROWS, way.plate.size), replace=False
+    )
     for theta, everything in zip(points(start), all_terms, strict=True):
         try:
             some = way.terms(theta, picked(way.all_rows, numbers), way.whole)
         except Exception as error:  # whatever a model does with data of another length than its own
             return f"with {len(numbers)} rows it gives {type(error).__name__} ({str(error)[:200]})"
         if not np.allclose(some.rows, everything.rows[numbers], AGREE, AGREE):
-            return f"rows {numbers} give {some.rows} by themselves, and {everything.rows[numbers]} among all"
+            return (
+                f"rows {numbers} give {some.rows} by themselves, and {everything.rows[numbers]} among all"
+            )
         if not np.allclose(some.rest, everything.rest, AGREE, AGREE):
             return "what lies outside of the plate changes with the rows that are computed"
     return ""

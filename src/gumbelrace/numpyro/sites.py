@@ -25,12 +25,12 @@ def plates_of(site: Any) -> dict[str, int]:
 
 def is_latent(site: Any) -> bool:
     """Whether a site is drawn."""
-    return site["type"] == "sample" and not site["is_observed"]
+    return bool(site["type"] == "sample" and not site["is_observed"])
 
 
 def is_observed(site: Any) -> bool:
     """Whether a site is data."""
-    return site["type"] == "sample" and site["is_observed"]
+    return bool(site["type"] == "sample" and site["is_observed"])
 
 
 def plate_of_rows(sites: Sites) -> Plate:
@@ -53,11 +53,11 @@ def latent_sites(sites: Sites, plate: Plate) -> Sequence[str]:
     for site in latent:
         if site["fn"].support.is_discrete:
             raise InvalidArgument(
-                f"site {site['name']!r} is discrete; only continuous sites can be drawn: sum it out of the model"
+                f"site {site['name']!r} is discrete; only continuous sites can be drawn: sum it out"
             )
         if plate.name in plates_of(site):
             raise InvalidArgument(
-                f"latent site {site['name']!r} lies in plate {plate.name!r}, which has {plate.size} rows: a "
+                f"latent site {site['name']!r} lies in plate {plate.name!r}, of {plate.size} rows: a "
                 "parameter for each row leaves nothing to save; give groups of rows a plate of their own"
             )
     return [site["name"] for site in latent]
