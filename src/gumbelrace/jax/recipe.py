@@ -14,12 +14,13 @@ from gumbelrace.jax.model import JaxModel, as_rows
 from gumbelrace.jax.packages import in_double, jax, jnp, random
 from gumbelrace.jax.trace import JaxTrace, Pace
 from gumbelrace.kernels.normal_laws import NormalPseudoprior
-from gumbelrace.laplace.convergence import warn_of_fit, warn_of_rhat
+from gumbelrace.laplace.convergence import warn_of_fit
 from gumbelrace.laplace.mode import Mode, find_mode
 from gumbelrace.laplace.model import Floats
 from gumbelrace.laplace.other_modes import ENOUGH, warn_of_other_modes
 from gumbelrace.laplace.pilot import Forecast, Pilot, pilot_of
 from gumbelrace.laplace.posterior import CORRELATIONS, MANY_SMALL_STEPS, SELDOM, SMALL_STEPS
+from gumbelrace.laplace.progress import Progress
 from gumbelrace.population.base import checked_count
 
 
@@ -65,7 +66,8 @@ class JaxPosterior:
         rng_key : key of jax.random, int, or None
             A key, a seed, or None for no seed.
         progress : bool
-            Show how far the chains are, in a terminal or a notebook, if the package rich is there.
+            Say on standard error what is being done, and show how far the chains are, in a terminal or a
+            notebook, if the package rich is there.
 
         Warns
         -----
@@ -75,17 +77,17 @@ class JaxPosterior:
             Moves that were judged again by all rows do not keep detailed balance.
         """
         steps = checked_count(draws, "draws") + checked_count(warmup, "warmup", least=0)
-        keys = random.split(as_key(rng_key), 3)
+        keys, said = random.split(as_key(rng_key), 3), Progress(progress)
         warn_of_fit(self.forecast)
-        start = self._starts(keys[0], checked_count(chains, "chains"))
-        made, interrupted = self._run(keys[1], start, steps, Pace(steps, warmup, progress))
+        with said("chains, compiled first"):
+            start = self._starts(keys[0], checked_count(chains, "chains"))
+            made, interrupted = self._run(keys[1], start, steps, Pace(steps, warmup, progress))
         kept = Made(*(part[:, warmup:steps] for part in made))
         trace = self._trace(kept, interrupted)
         if not interrupted:
-            audit = audited(self._chains, keys[2], kept.z, trace.fraction)
-            trace = replace(trace, checked=audit)
-            audit.warn()
-        warn_of_rhat(trace.rhat, self._chains.model.names)
+            with said("check by all rows"):
+                trace = replace(trace, checked=audited(self._chains, keys[2], kept.z, trace.fraction))
+        trace.warn()
         return trace
 
     def _starts(self, key: Any, count: int) -> Floats:
@@ -129,6 +131,7 @@ def posterior(
     *,
     start: Any,
     log_prior: Callable[[Any], Any] | None = None,
+    progress: bool = True,
 ) -> JaxPosterior:
     """Make a posterior p(θ) ∝ p0(θ) ∏ f_n(θ) ready to be drawn from: find its mode, its law and weights.
 
@@ -145,6 +148,8 @@ def posterior(
         positive.
     log_prior : callable, optional
         ``log_prior(theta)`` in jax.numpy. Default: flat.
+    progress : bool
+        Say on standard error what is being done.
 
     Raises
     ------
@@ -183,14 +188,19 @@ def posterior(
         start,
     )
     check_numbers(model)
-    return made_ready(model)
+    return made_ready(model, Progress(progress))
 
 
-def made_ready(model: JaxModel) -> JaxPosterior:
+def made_ready(model: JaxModel, said: Progress) -> JaxPosterior:
     """Find mode, law and weights."""
-    mode = find_mode(model)
-    warn_of_other_modes(model.few(ENOUGH), mode, model.size)
-    return with_pilot(model, mode, pilot_of(model, mode))
+    with said("mode"):
+        mode = find_mode(model)
+    with said("other modes"):
+        warn_of_other_modes(model.few(ENOUGH), mode, model.size)
+    with said("pilot"):
+        pilot = pilot_of(model, mode)
+    said.tell(f"forecast: {pilot.forecast}")
+    return with_pilot(model, mode, pilot)
 
 
 def with_pilot(model: JaxModel, mode: Mode, pilot: Pilot) -> JaxPosterior:

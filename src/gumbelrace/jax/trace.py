@@ -13,7 +13,7 @@ from gumbelrace.jax.chain import Made
 from gumbelrace.jax.model import name_of
 from gumbelrace.jax.packages import jax
 from gumbelrace.kernels.base import Info
-from gumbelrace.laplace.convergence import split_rhat
+from gumbelrace.laplace.convergence import split_rhat, warn_of_rhat
 from gumbelrace.laplace.model import Floats
 from gumbelrace.verdict import Audit
 
@@ -82,6 +82,12 @@ class JaxTrace:
     def rhat(self) -> Floats:
         """r-hat of each coordinate."""
         return split_rhat(self.positions)
+
+    def warn(self) -> None:
+        """Warn if the check has found a law that is off, or chains have not met."""
+        if self.checked is not None:
+            self.checked.warn()
+        warn_of_rhat(self.rhat, self.names)
 
     def to_arviz(
         self,

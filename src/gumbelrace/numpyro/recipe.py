@@ -10,6 +10,7 @@ from gumbelrace.jax.packages import in_double, jax, jnp
 from gumbelrace.jax.recipe import made_ready
 from gumbelrace.jax.trace import JaxTrace, as_arviz
 from gumbelrace.laplace.pilot import Forecast
+from gumbelrace.laplace.progress import Progress
 from gumbelrace.numpyro.rowwise import FEWEST_ROWS, RowwiseModel, rowwise
 from gumbelrace.numpyro.sites import Sites
 
@@ -83,7 +84,8 @@ def sample(
     num_samples, num_chains, num_warmup : int
         Draws of each chain, how many chains, and steps before that are not kept.
     progress_bar : bool
-        Show how far the chains are, in a terminal or a notebook, if the package rich is there.
+        Say on standard error what is being done, and show how far the chains are, in a terminal or a
+        notebook, if the package rich is there.
 
     Raises
     ------
@@ -110,8 +112,10 @@ def sample(
 
         raced.sample(model, x, y, rng_key=0).get_samples()["b"]
     """
-    found, start = rowwise(model, args, kwargs)
-    fit = made_ready(found.as_jax(start))
+    said = Progress(progress_bar)
+    with said("model"):
+        found, start = rowwise(model, args, kwargs)
+    fit = made_ready(found.as_jax(start), said)
     trace = fit.sample(
         num_samples, chains=num_chains, warmup=num_warmup, rng_key=rng_key, progress=progress_bar
     )
