@@ -12,8 +12,8 @@ from gumbelrace.laplace.model import Floats, Model
 # Modes are looked for from so many standard deviations away, twice each, and from that far from the start.
 AWAY, TWICE, AROUND = (10.0, 30.0, 100.0), 2, 2.0
 SEED = 0
-# Modes are two if they are so many standard deviations apart; one where the log posterior is lower by so much
-# is of no importance.
+# Modes are two if they are so many standard deviations apart. Where the log posterior is lower by so much,
+# one is of no importance.
 APART, LOWER = 1.0, 10.0
 # Rows that suffice for the search.
 ENOUGH = 2000

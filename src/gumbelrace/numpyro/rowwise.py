@@ -17,9 +17,7 @@ from gumbelrace.jax.model import JaxModel, as_array
 from gumbelrace.jax.packages import Later, in_double, jax, jnp
 from gumbelrace.numpyro.sites import Plate, Sites, is_latent, latent_sites, plate_of_rows, plates_of
 
-handlers, infer, distributions = (
-    Later(f"numpyro.{name}") for name in ("handlers", "infer", "distributions")
-)
+handlers, distributions = (Later(f"numpyro.{name}") for name in ("handlers", "distributions"))
 
 # Rows of which terms are compared with all terms, at so many points, and how exactly they must agree.
 TRIED_ROWS, TRIED_POINTS, AGREE = 5, 2, 1e-7
@@ -102,6 +100,15 @@ class RowwiseModel:
             dict(start),
         )
 
+    def at_points(self, start: Sites, rows: Rows) -> Sequence[Terms]:
+        """Compute some rows at points around a start."""
+        rng, terms = np.random.default_rng(0), jax.jit(self.terms)
+        points = [
+            {name: value + 0.1 * rng.normal(size=np.shape(value)) for name, value in start.items()}
+            for _ in range(TRIED_POINTS)
+        ]
+        return [terms(theta, rows, self.whole) for theta in points]
+
     def values(self, theta: Sites, numbers: Any) -> dict[str, Any]:
         """Give the values of sites that do not lie in the plate, computing rows of these numbers only."""
         return self.terms(theta, picked(self.all_rows, numbers), self.whole).values
@@ -122,15 +129,14 @@ def rowwise(
         leaves, form = jax.tree.flatten((tuple(args), dict(kwargs)))
         leaves = [as_array(leaf) if is_array(leaf) else leaf for leaf in leaves]
         given = jax.tree.unflatten(form, leaves)
-        sites = traced(model, given, infer.init_to_median)
+        sites = traced(model, given, at_start)
         plate = plate_of_rows(sites)
         start = {name: unconstrained(sites[name]) for name in latent_sites(sites, plate)}
-        all_terms = [
-            terms_of(model, given, theta, (plate.name, np.arange(plate.size))) for theta in points(start)
-        ]
         have_rows = [is_array(leaf) and leaf.shape[0] == plate.size for leaf in leaves]
         ways = [RowwiseModel(model, form, leaves, cut, plate) for cut in ([False] * len(leaves), have_rows)]
-        complaints = [differing(way, start, all_terms) for way in ways]
+        # With all rows, in order, the plate is as it was, whatever the model does with its indices.
+        whole = ways[0].at_points(start, ways[0].all_rows)
+        complaints = [differing(way, start, whole) for way in ways]
     if "" in complaints:
         return ways[complaints.index("")], start
     raise InvalidArgument(
@@ -203,25 +209,30 @@ def unconstrained(site: Any) -> Any:
     return np.asarray(distributions.biject_to(site["fn"].support).inv(site["value"]))
 
 
-def points(start: Sites) -> list[Sites]:
-    """Give points at which ways to compute rows are tried."""
-    rng = np.random.default_rng(0)
-    return [
-        {name: value + 0.1 * rng.normal(size=np.shape(value)) for name, value in start.items()}
-        for _ in range(TRIED_POINTS)
-    ]
+def at_start(site: Any) -> Any:
+    """Give a value of a latent site that is neither an edge nor far off: its mean, or where 0 leads to."""
+    if not is_latent(site) or site["fn"].support.is_discrete:
+        return None
+    law = site["fn"]
+    try:
+        mean = jnp.broadcast_to(law.mean, law.shape())
+    except NotImplementedError:
+        mean = jnp.full(law.shape(), jnp.nan)
+    transform = distributions.biject_to(law.support)
+    inner = transform.inv(mean)
+    return mean if jnp.isfinite(inner).all() else transform(jnp.zeros_like(inner))
 
 
-def differing(way: RowwiseModel, start: Sites, all_terms: Sequence[Terms]) -> str:
+def differing(way: RowwiseModel, start: Sites, whole: Sequence[Terms]) -> str:
     """Say how terms of some rows differ from those entries of all terms; nothing if they do not."""
     numbers = np.random.default_rng(0).choice(
         way.plate.size, min(TRIED_ROWS, way.plate.size), replace=False
     )
-    for theta, everything in zip(points(start), all_terms, strict=True):
-        try:
-            some = way.terms(theta, picked(way.all_rows, numbers), way.whole)
-        except Exception as error:  # whatever a model does with data of another length than its own
-            return f"with {len(numbers)} rows it gives {type(error).__name__} ({str(error)[:200]})"
+    try:
+        found = way.at_points(start, picked(way.all_rows, numbers))
+    except Exception as error:  # whatever a model does with data of another length than its own
+        return f"with {len(numbers)} rows it gives {type(error).__name__} ({str(error)[:200]})"
+    for some, everything in zip(found, whole, strict=True):
         if not np.allclose(some.rows, everything.rows[numbers], AGREE, AGREE):
             return (
                 f"rows {numbers} give {some.rows} by themselves, and {everything.rows[numbers]} among all"
