@@ -12,6 +12,8 @@ class Later:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("__"):  # Python and its tools ask any object for these
+            raise AttributeError(attribute)
         return getattr(optional(self._name, "jax"), attribute)
 
 
