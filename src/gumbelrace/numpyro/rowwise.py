@@ -21,6 +21,8 @@ handlers, distributions = (Later(f"numpyro.{name}") for name in ("handlers", "di
 
 # Rows of which terms are compared with all terms, at so many points, and how exactly they must agree.
 TRIED_ROWS, TRIED_POINTS, AGREE = 5, 2, 1e-7
+# How far points lie from a start, which is itself moved by a seed.
+NEAR, SEED = 0.1, 17
 # So many rows are computed where only the rest is wanted; one would stand for all, by broadcasting.
 FEWEST_ROWS = 2
 
@@ -102,12 +104,8 @@ class RowwiseModel:
 
     def at_points(self, start: Sites, rows: Rows) -> Sequence[Terms]:
         """Compute some rows at points around a start."""
-        rng, terms = np.random.default_rng(0), jax.jit(self.terms)
-        points = [
-            {name: value + 0.1 * rng.normal(size=np.shape(value)) for name, value in start.items()}
-            for _ in range(TRIED_POINTS)
-        ]
-        return [terms(theta, rows, self.whole) for theta in points]
+        terms = jax.jit(self.terms)
+        return [terms(around(start, seed), rows, self.whole) for seed in range(TRIED_POINTS)]
 
     def values(self, theta: Sites, numbers: Any) -> dict[str, Any]:
         """Give the values of sites that do not lie in the plate, computing rows of these numbers only."""
@@ -131,7 +129,7 @@ def rowwise(
         given = jax.tree.unflatten(form, leaves)
         sites = traced(model, given, at_start)
         plate = plate_of_rows(sites)
-        start = {name: unconstrained(sites[name]) for name in latent_sites(sites, plate)}
+        start = around({name: unconstrained(sites[name]) for name in latent_sites(sites, plate)}, SEED)
         have_rows = [is_array(leaf) and leaf.shape[0] == plate.size for leaf in leaves]
         ways = [RowwiseModel(model, form, leaves, cut, plate) for cut in ([False] * len(leaves), have_rows)]
         # With all rows, in order, the plate is as it was, whatever the model does with its indices.
@@ -221,6 +219,16 @@ def at_start(site: Any) -> Any:
     transform = distributions.biject_to(law.support)
     inner = transform.inv(mean)
     return mean if jnp.isfinite(inner).all() else transform(jnp.zeros_like(inner))
+
+
+def around(start: Sites, seed: int) -> Sites:
+    """Give a point near a start.
+
+    At 0 itself derivatives may be wrong: what NumPyro takes for log(1 + exp(s)) has none by JAX's rules
+    where s is exactly 0, as it is in all rows if all coefficients are.
+    """
+    rng = np.random.default_rng(seed)
+    return {name: value + NEAR * rng.normal(size=np.shape(value)) for name, value in start.items()}
 
 
 def differing(way: RowwiseModel, start: Sites, whole: Sequence[Terms]) -> str:
