@@ -13,6 +13,8 @@ from numpyro.infer.util import potential_energy  # noqa: E402
 
 import gumbelrace.numpyro as raced  # noqa: E402
 from gumbelrace.jax.packages import in_double  # noqa: E402
+from gumbelrace.laplace.mode import find_mode  # noqa: E402
+from gumbelrace.models import logistic  # noqa: E402
 from gumbelrace.numpyro.rowwise import picked, rowwise  # noqa: E402
 
 SIZE, SOME = 3000, np.array([5, 17, 2])
@@ -129,6 +131,20 @@ def test_draws_have_the_right_law():
         assert abs(draws.std() / np.sqrt(chances @ (grid - mean) ** 2) - 1.0) < 0.05
     pytest.importorskip("arviz_base", reason="arviz-base is not installed")
     assert set(trace.to_arviz()["posterior"].data_vars) == set(found)
+
+
+def test_the_mode_is_found_though_derivatives_at_zero_are_wrong():
+    """Oracle: Newton's method by hand. NumPyro's Bernoulli has a wrong slope where its logits are exactly 0."""
+
+    def of_labels(x, y):
+        slopes = numpyro.sample("slopes", dist.Normal(0.0, 10.0).expand([2]).to_event(1))
+        with numpyro.plate("rows", len(y)):
+            numpyro.sample("y", dist.Bernoulli(logits=x @ slopes), obs=y)
+
+    labels = (Y > 1.3).astype(int)
+    found, start = rowwise(of_labels, (X, labels), {})
+    expected, _ = logistic.mode(X, labels, prior_scale=10.0)
+    np.testing.assert_allclose(find_mode(found.as_jax(start)).theta, expected, atol=1e-5)
 
 
 def no_plate(x, y):
