@@ -134,7 +134,7 @@ def test_draws_have_the_right_law():
 
 
 def test_the_mode_is_found_though_derivatives_at_zero_are_wrong():
-    """Oracle: Newton's method by hand. NumPyro's Bernoulli has a wrong slope where its logits are exactly 0."""
+    """Oracle: Newton by hand. NumPyro's Bernoulli has a wrong slope where its logits are exactly 0."""
 
     def of_labels(x, y):
         slopes = numpyro.sample("slopes", dist.Normal(0.0, 10.0).expand([2]).to_event(1))
