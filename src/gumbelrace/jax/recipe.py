@@ -1,6 +1,7 @@
 """Posterior draws of a model written in jax.numpy, in one call."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,17 +79,22 @@ class JaxPosterior:
         """
         steps = checked_count(draws, "draws") + checked_count(warmup, "warmup", least=0)
         keys, said = random.split(as_key(rng_key), 3), Progress(progress)
-        warn_of_fit(self.forecast)
+        self.warn()
         with said("chains, compiled first"):
             start = self._starts(keys[0], checked_count(chains, "chains"))
             made, interrupted = self._run(keys[1], start, steps, Pace(steps, warmup, progress))
         kept = Made(*(part[:, warmup:steps] for part in made))
         trace = self._trace(kept, interrupted)
+        # Draws are worth more than the check, which Ctrl-C ends.
         if not interrupted:
-            with said("check by all rows"):
+            with said("check by all rows"), suppress(KeyboardInterrupt):
                 trace = replace(trace, checked=audited(self._chains, keys[2], kept.z, trace.fraction))
         trace.warn()
         return trace
+
+    def warn(self) -> None:
+        """Warn if a chain will read too many rows, or hardly move."""
+        warn_of_fit(self.forecast)
 
     def _starts(self, key: Any, count: int) -> Floats:
         """Draw states to start from, by the law, where the posterior is finite; else the mode."""

@@ -34,7 +34,7 @@ class Pace:
         self.tally = added(self.tally, Info(*read, steps, float(made.accepted[0].sum())))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class JaxTrace:
     """Draws of a posterior of a JAX model.
 
@@ -61,6 +61,12 @@ class JaxTrace:
     _made: Made
     checked: Audit | None = None
     interrupted: bool = False
+
+    def __repr__(self) -> str:
+        """Say what there is."""
+        chains, draws, parameters = self.positions.shape
+        what = f"chains={chains}, draws={draws}, parameters={parameters}"
+        return f"JaxTrace({what}: {self.fraction:.2%} of the rows a step, {self.acceptance:.0%} accepted)"
 
     @property
     def rows(self) -> Floats:

@@ -15,7 +15,7 @@ from gumbelrace.numpyro.rowwise import FEWEST_ROWS, RowwiseModel, rowwise
 from gumbelrace.numpyro.sites import Sites
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class NumpyroTrace:
     """Draws of a NumPyro model.
 
@@ -30,6 +30,10 @@ class NumpyroTrace:
     trace: JaxTrace
     forecast: Forecast
     _sites: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        """Say what there is."""
+        return f"NumpyroTrace({', '.join(self._sites)}; {self.trace!r})"
 
     def get_samples(self, group_by_chain: bool = False) -> dict[str, Any]:
         """Give the draws as `numpyro.infer.MCMC.get_samples` does: latent sites, and deterministic ones.
