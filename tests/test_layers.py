@@ -33,6 +33,8 @@ LAYERS = {
     "tables": 6.8,
     "integrations": 7,
     "pymc": 7,
+    "jax": 7,
+    "numpyro": 7,
     "applications": 8,
     "report": 9,
     "cli": 10,
@@ -44,6 +46,7 @@ HIGHEST_FOR_MODELS = 1
 # Within one layer: importer -> what it may import.
 WITHIN_LAYER = {
     "auditing": {"sampling"},
+    "numpyro": {"jax"},
 }
 
 # The commands, files of cli: none imports another, and the paper's commands import none of them.

@@ -1,0 +1,254 @@
+"""Posterior draws of a model written in jax.numpy, in one call."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gumbelrace.chain.run import show_progress
+from gumbelrace.errors import InvalidArgument
+from gumbelrace.jax.chain import BLOCK, Chains, Made, Small, chains_of
+from gumbelrace.jax.checks import audited
+from gumbelrace.jax.model import JaxModel, as_rows
+from gumbelrace.jax.packages import in_double, jax, jnp, random
+from gumbelrace.jax.trace import JaxTrace, Pace
+from gumbelrace.kernels.normal_laws import NormalPseudoprior
+from gumbelrace.laplace.convergence import warn_of_fit
+from gumbelrace.laplace.mode import Mode, find_mode
+from gumbelrace.laplace.model import Floats
+from gumbelrace.laplace.other_modes import ENOUGH, warn_of_other_modes
+from gumbelrace.laplace.pilot import Forecast, Pilot, pilot_of
+from gumbelrace.laplace.posterior import CORRELATIONS, MANY_SMALL_STEPS, SELDOM, SMALL_STEPS
+from gumbelrace.laplace.progress import Progress
+from gumbelrace.population.base import checked_count
+
+
+@dataclass(frozen=True, repr=False)
+class JaxPosterior:
+    """A posterior of a JAX model, and all that draws from it. See `posterior`.
+
+    Attributes
+    ----------
+    mode : pytree
+        The mode.
+    law : NormalPseudoprior
+        Laplace's approximation, of θ as a vector: the leaves of the pytree one after another.
+    forecast : Forecast
+        What the pilot expects of a chain: rows a step, acceptance, effective draws a step.
+    """
+
+    mode: Any
+    law: NormalPseudoprior
+    forecast: Forecast
+    _chains: Chains
+    _small: Small
+
+    def __repr__(self) -> str:
+        """Say what a chain will do."""
+        return f"JaxPosterior(parameters={len(self.law.mean)}, forecast: {self.forecast})"
+
+    def sample(
+        self,
+        draws: int = 1000,
+        *,
+        chains: int = 4,
+        warmup: int = 100,
+        rng_key: Any = None,
+        progress: bool = True,
+    ) -> JaxTrace:
+        """Draw from the posterior. Ctrl-C ends the chains, and gives what there is.
+
+        Parameters
+        ----------
+        draws, chains, warmup : int
+            Draws of each chain, how many chains, and steps before that are not kept.
+        rng_key : key of jax.random, int, or None
+            A key, a seed, or None for no seed.
+        progress : bool
+            Say on standard error what is being done, and show how far the chains are, in a terminal or a
+            notebook, if the package rich is there.
+
+        Warns
+        -----
+        PoorFit
+            The normal law is so far from the posterior that little is saved, or r-hat is above 1.01.
+        PromiseBroken
+            Moves that were judged again by all rows do not keep detailed balance.
+        """
+        steps = checked_count(draws, "draws") + checked_count(warmup, "warmup", least=0)
+        keys, said = random.split(as_key(rng_key), 3), Progress(progress)
+        self.warn()
+        with said("chains, compiled first"):
+            start = self._starts(keys[0], checked_count(chains, "chains"))
+            made, interrupted = self._run(keys[1], start, steps, Pace(steps, warmup, progress))
+        kept = Made(*(part[:, warmup:steps] for part in made))
+        trace = self._trace(kept, interrupted)
+        # Draws are worth more than the check, which Ctrl-C ends.
+        if not interrupted:
+            with said("check by all rows"), suppress(KeyboardInterrupt):
+                trace = replace(trace, checked=audited(self._chains, keys[2], kept.z, trace.fraction))
+        trace.warn()
+        return trace
+
+    def warn(self) -> None:
+        """Warn if a chain will read too many rows, or hardly move."""
+        warn_of_fit(self.forecast)
+
+    def _starts(self, key: Any, count: int) -> Floats:
+        """Draw states to start from, by the law, where the posterior is finite; else the mode."""
+        model, d = self._chains.model, len(self.law.mean)
+        rng = np.random.default_rng(np.asarray(random.key_data(key)))
+        drawn = rng.normal(size=(count, d))
+        possible = [np.isfinite(model.value(theta)) for theta in self._chains.thetas(drawn)]
+        return np.where(np.array(possible)[:, None], drawn, 0.0)
+
+    def _run(self, key: Any, z: Floats, steps: int, pace: Pace) -> tuple[Made, bool]:
+        """Make steps by blocks, as many as are wanted and the rest of the last block."""
+        blocks: list[Made] = []
+        with show_progress([pace] * len(z), pace.shown) as refresh:  # type: ignore[list-item]
+            try:
+                for turn in range(-(-steps // BLOCK)):
+                    made = self._chains.steps(random.fold_in(key, turn), z, self._small)
+                    blocks.append(made)
+                    z = made.z[:, -1]
+                    pace.add(made, self._chains.model.size)
+                    refresh()
+            except KeyboardInterrupt:
+                if len(blocks) * BLOCK <= pace.plan.warmup:
+                    raise
+        joined = Made(*(np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)))
+        return joined, len(blocks) * BLOCK < steps
+
+    def _trace(self, made: Made, interrupted: bool) -> JaxTrace:
+        model, thetas = self._chains.model, self._chains.thetas(made.z)
+        with in_double():
+            draws = jax.jit(jax.vmap(jax.vmap(model.unravel)))(thetas)
+        return JaxTrace(
+            jax.tree.map(np.asarray, draws), thetas, model.names, model.size, made, interrupted=interrupted
+        )
+
+
+def posterior(
+    log_factor: Callable[[Any, Any], Any],
+    data: Any,
+    size: int | None = None,
+    *,
+    start: Any,
+    log_prior: Callable[[Any], Any] | None = None,
+    progress: bool = True,
+) -> JaxPosterior:
+    """Make a posterior p(θ) ∝ p0(θ) ∏ f_n(θ) ready to be drawn from: find its mode, its law and weights.
+
+    Parameters
+    ----------
+    log_factor : callable
+        ``log_factor(theta, row)`` in jax.numpy, log f_n for one row.
+    data : pytree of arrays
+        Arrays with N rows each; `row` is the same pytree of their n-th entries.
+    size : int, optional
+        N, if it shall be checked.
+    start : pytree of numbers and arrays
+        A θ, where to look for the mode, for example zeros. θ has no constraints: take logarithms of what is
+        positive.
+    log_prior : callable, optional
+        ``log_prior(theta)`` in jax.numpy. Default: flat.
+    progress : bool
+        Say on standard error what is being done.
+
+    Raises
+    ------
+    NoMode
+        The posterior has no mode, or is flat along some parameters, which are named.
+
+    Warns
+    -----
+    PoorFit
+        The posterior has a further mode.
+
+    Notes
+    -----
+    All is computed in double precision; the setting of JAX is left as it is.
+
+    Examples
+    --------
+    ::
+
+        import jax.numpy as jnp, gumbelrace.jax as raced
+
+        def log_factor(theta, row):
+            s = theta["a"] + row["x"] @ theta["b"]
+            return row["y"] * s - jnp.logaddexp(0.0, s)
+
+        fit = raced.posterior(log_factor, {"x": x, "y": y}, start={"a": 0.0, "b": jnp.zeros(x.shape[1])})
+        trace = fit.sample(draws=1000, chains=4, rng_key=0)
+        trace.draws["b"].shape  # (4, 1000, x.shape[1])
+    """
+    rows = as_rows(data, None if size is None else checked_count(size, "size"))
+    model = JaxModel(
+        lambda theta, some, whole: jax.vmap(log_factor, (None, 0))(theta, some),
+        lambda theta, whole: 0.0 if log_prior is None else log_prior(theta),
+        rows,
+        (),
+        start,
+    )
+    check_numbers(model)
+    return made_ready(model, Progress(progress))
+
+
+def made_ready(model: JaxModel, said: Progress) -> JaxPosterior:
+    """Find mode, law and weights."""
+    with said("mode"):
+        mode = find_mode(model)
+    with said("other modes"):
+        warn_of_other_modes(model.few(ENOUGH), mode, model.size)
+    with said("pilot"):
+        pilot = pilot_of(model, mode)
+    said.tell(f"forecast: {pilot.forecast}")
+    return with_pilot(model, mode, pilot)
+
+
+def with_pilot(model: JaxModel, mode: Mode, pilot: Pilot) -> JaxPosterior:
+    """Make chains ready as the pilot has chosen, small steps tuned where they are needed."""
+    chains = chains_of(model, mode, pilot)
+    law = NormalPseudoprior(mode.theta, pilot.root @ pilot.root.T)
+    with in_double():
+        at_mode = jax.tree.map(np.asarray, model.unravel(jnp.asarray(mode.theta)))
+    return JaxPosterior(at_mode, law, pilot.forecast, chains, small_of(chains, pilot))
+
+
+def small_of(chains: Chains, pilot: Pilot) -> Small:
+    """Give small steps of the length that leads farthest, by a short trial of each, if they are needed."""
+    if pilot.forecast.acceptance >= SELDOM:
+        return Small(SMALL_STEPS, 0.9)
+    return max((Small(MANY_SMALL_STEPS, rho) for rho in CORRELATIONS), key=lambda one: reach(chains, one))
+
+
+def reach(chains: Chains, small: Small) -> float:
+    """Give the mean squared length of the steps of a short chain."""
+    z = chains.steps(random.key(0), np.zeros((1, len(chains.law.mode))), small).z[0]
+    return float(np.square(np.diff(z[BLOCK // 3 :], axis=0)).sum(axis=1).mean())
+
+
+def check_numbers(model: JaxModel) -> None:
+    """Refuse a log factor or a prior that gives anything but a number."""
+    for what, found in model.shapes().items():
+        if found.shape != ():
+            raise InvalidArgument(f"{what} gives an array of shape {found.shape}; it must give a number")
+
+
+def as_key(rng_key: Any) -> Any:
+    """Give the key that a seed, a key of either kind or None stands for."""
+    if rng_key is None:
+        rng_key = int(np.random.SeedSequence().generate_state(1)[0])
+    if isinstance(rng_key, int | np.integer):
+        return random.key(int(rng_key))
+    if jnp.issubdtype(getattr(rng_key, "dtype", np.float64), jax.dtypes.prng_key):
+        return rng_key
+    try:
+        return random.wrap_key_data(rng_key)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(
+            f"rng_key is {rng_key!r}; pass a seed, for example 0, or jax.random.key(0)"
+        ) from error

@@ -1,0 +1,62 @@
+"""Warnings of chains of a posterior: that they cannot do well, or have not done well."""
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from gumbelrace.errors import PoorFit
+from gumbelrace.laplace.mode import listed
+from gumbelrace.laplace.model import Floats
+from gumbelrace.laplace.pilot import Forecast
+
+# A chain that is to read more than that share of the rows a step saves little, and one that accepts fewer
+# proposals than that hardly moves.
+MUCH, HARDLY = 0.25, 0.1
+# Chains whose variances say that they differ by more than that have not met.
+MOST_RHAT = 1.01
+
+
+def warn_of_fit(forecast: Forecast) -> None:
+    """Warn if chains will read too many rows, or hardly move."""
+    if forecast.rows > MUCH * forecast.size or not forecast.acceptance > HARDLY:
+        warnings.warn(
+            f"the second-order expansion does not fit: {forecast}; a sampler that reads all rows, "
+            "such as NUTS, may serve better",
+            PoorFit,
+            stacklevel=4,  # whoever called `sample`
+        )
+
+
+def warn_of_rhat(rhat: Floats, names: Sequence[str]) -> None:
+    """Warn if chains have not met, and name the parameters."""
+    apart = np.flatnonzero(~(rhat <= MOST_RHAT) & np.isfinite(rhat)).tolist()
+    if apart:
+        warnings.warn(
+            f"r-hat is {np.nanmax(rhat):.3f}, above {MOST_RHAT}, for {listed(names, apart)}: the chains "
+            "have not met; draw more, or use a sampler that reads all rows",
+            PoorFit,
+            stacklevel=4,
+        )
+
+
+def split_rhat(draws: Floats) -> Floats:
+    """Give r-hat of halves of chains (Gelman et al. 2013), for draws of shape (chains, draws, d).
+
+    NaN where nothing varies, or there are fewer than four draws.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> split_rhat(rng.normal(size=(4, 1000, 1)) + [[[0.0]], [[0.0]], [[0.0]], [[1.0]]]) > 1.1
+    array([ True])
+    """
+    half = draws.shape[1] // 2
+    if half < 2:
+        return np.full(draws.shape[2], np.nan)
+    halves = np.concatenate([draws[:, :half], draws[:, -half:]])
+    within = halves.var(axis=1, ddof=1).mean(axis=0)
+    between = halves.mean(axis=1).var(axis=0, ddof=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rhat: Floats = np.sqrt((half - 1) / half + between / within)
+    return rhat
