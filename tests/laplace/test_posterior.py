@@ -146,7 +146,7 @@ def test_a_second_mode_is_said():
     """A chain around one of them would never meet the other, and nothing of it would look wrong."""
     rng = np.random.default_rng(9)
     y = rng.normal(size=200) + 2.0 * np.sign(rng.normal(size=200))
-    with pytest.warns(PoorFit, match=r"another lies near theta\[0\] = -1.9"):
+    with pytest.warns(PoorFit, match=r"another mode at theta\[0\] = -1.9"):
         gr.posterior(two_modes, two_modes_terms, (y,), 200, start=[1.0])
 
 

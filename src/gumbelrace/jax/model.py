@@ -19,6 +19,8 @@ from gumbelrace.laplace.model import Floats, Quadratic
 NUMBERS, FEWEST, MOST = 2**20, 256, 16_384
 
 SEED = 0
+# Rows that suffice to try things.
+ENOUGH = 2000
 
 # Log factors of some rows: of θ as the user knows it, those rows, and what is no row.
 LogFactors = Callable[[Any, Any, Any], Any]
@@ -73,11 +75,12 @@ class JaxModel:
         leaves = jax.tree_util.tree_flatten_with_path(self.example)[0]
         return [name for path, leaf in leaves for name in entries(name_of(path), np.shape(leaf))]
 
-    def few(self, count: int) -> "JaxModel":
-        """Give the posterior given some random rows only."""
-        if count >= self.size:
+    @functools.cached_property
+    def few(self) -> "JaxModel":
+        """The same model of some of its rows; itself if there are few."""
+        if self.size <= ENOUGH:
             return self
-        some = np.sort(np.random.default_rng(SEED).choice(self.size, count, replace=False))
+        some = np.sort(np.random.default_rng(SEED).choice(self.size, ENOUGH, replace=False))
         with in_double():
             return replace(self, rows=jax.tree.map(lambda leaf: leaf[some], self.rows))
 

@@ -14,14 +14,14 @@ from gumbelrace.core.random import alias_of
 from gumbelrace.jax.model import JaxModel, chunk_of, left_between
 from gumbelrace.jax.packages import jax, jnp, lax, random
 from gumbelrace.laplace.model import Floats
+from gumbelrace.methods.margins import FAR
 from gumbelrace.methods.penalty import (
-    FAR,
     MARGIN,
     NEVER,
+    PILOT_REACH,
     PILOT_ROWS,
     SURE_ROWS,
-    SURPRISE,
-    TRUSTED,
+    UNUSABLE,
     Penalty,
 )
 from gumbelrace.methods.state import ROUNDING
@@ -111,7 +111,7 @@ def reading_of(expected: float) -> Reading:
     """Give the rule for moves that are expected to need so many rows: few will then need a second look."""
     penalty = Penalty()
     first = 1 << int(np.ceil(np.log2(np.clip(expected, penalty.first, MOST_FIRST))))
-    return Reading(max(PILOT_ROWS, first // TRUSTED), first, penalty.most_variance, penalty.error)
+    return Reading(max(PILOT_ROWS, first // PILOT_REACH), first, penalty.most_variance, penalty.error)
 
 
 def table_of(model: JaxModel, weights: Floats | None) -> Table:
@@ -162,7 +162,7 @@ class Test:
         """Judge the move by what was read; where that is a surprise, by all rows."""
         count, spread, sure = read.estimate.count, spread_of(read.estimate), read.plan.side != 0.0
         variance, law_error = spread.variance / count, spread.third / (3.0 * count * count)
-        everything = read.plan.everything | (~sure & (variance > SURPRISE * self.rule.most))
+        everything = read.plan.everything | (~sure & (variance > UNUSABLE * self.rule.most))
         total = jnp.where(everything, self.exact(everything), self.centre + read.estimate.first / count)
         log_chance = self.move.offset + total - jnp.where(everything, 0.0, penalty(variance, count))
         rows = read.pilot.count + count + jnp.where(everything, 1.0 * self.model.size, 0.0)
@@ -178,7 +178,7 @@ class Test:
         alike = spread.variance <= (ROUNDING * self.centre) ** 2  # which proves nothing of other rows
         needed = jnp.where(alike, 1.0 * size, self.rows_needed(spread))
         side = jnp.where(alike, 0.0, self.side_beyond_doubt(pilot, spread))
-        short = needed > jnp.maximum(TRUSTED * pilot.count, 1.0 * self.rule.first)
+        short = needed > jnp.maximum(PILOT_REACH * pilot.count, 1.0 * self.rule.first)
         everything = (side == 0.0) & takes_all(jnp.where(short, 2.0 * pilot.count, needed), size)
         goes_on = (side == 0.0) & ~everything
         longer = jnp.where(goes_on & short, jnp.minimum(pilot.count, 1.0 * MORE), 0.0)

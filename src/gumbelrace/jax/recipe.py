@@ -18,7 +18,7 @@ from gumbelrace.kernels.normal_laws import NormalPseudoprior
 from gumbelrace.laplace.convergence import warn_of_fit
 from gumbelrace.laplace.mode import Mode, find_mode
 from gumbelrace.laplace.model import Floats
-from gumbelrace.laplace.other_modes import ENOUGH, warn_of_other_modes
+from gumbelrace.laplace.other_modes import warn_of_other_modes
 from gumbelrace.laplace.pilot import Forecast, Pilot, pilot_of
 from gumbelrace.laplace.posterior import CORRELATIONS, MANY_SMALL_STEPS, SELDOM, SMALL_STEPS
 from gumbelrace.laplace.progress import Progress
@@ -202,7 +202,7 @@ def made_ready(model: JaxModel, said: Progress) -> JaxPosterior:
     with said("mode"):
         mode = find_mode(model)
     with said("other modes"):
-        warn_of_other_modes(model.few(ENOUGH), mode, model.size)
+        warn_of_other_modes(model.few, mode, model.size)
     with said("pilot"):
         pilot = pilot_of(model, mode)
     said.tell(f"forecast: {pilot.forecast}")

@@ -56,7 +56,7 @@ class CompiledModel:
         if self.size < MANY_TIMES * FEW or self.rows is not None:
             return self
         some = np.random.default_rng(SEED).choice(self.size, FEW, replace=False)
-        return replace(self, rows=np.sort(some))
+        return replace(self, rows=np.sort(some), size=FEW)
 
     @functools.cached_property
     def _parts(self) -> list[NDArray[np.int64]]:

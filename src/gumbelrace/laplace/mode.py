@@ -20,10 +20,6 @@ MOST_STEPS, MOST_HALVINGS = 100, 30
 ARMIJO = 1e-4
 # Curvatures below that share of the largest (parameters scaled to equal curvature) are those of no mode.
 FLAT = 1e-10
-# Starts from which another mode is looked for, how far around a mode they lie (relative to its size), how
-# many standard deviations away it counts as another, and by how much it may be lower.
-STARTS, AROUND, APART, LOWER = 8, 2.0, 6.0, 5.0
-SEED = 3
 # With more parameters than that a Hessian costs much more than a gradient: those lead most of the way.
 MANY, ROUGHLY = 64, 300
 
@@ -91,27 +87,6 @@ def find_mode(model: Model, start: Floats | None = None) -> Mode:
             f"deviations away, at {named(model.names, theta)}; give a start closer to it, or scale the data"
         )
     return mode
-
-
-def other_mode(model: Model) -> Floats | None:
-    """Look for a second mode about as high, from starts all around; among few rows, if there are many.
-
-    Where parameters are many, that would cost more than the draws, and None is given.
-    """
-    rng, few = np.random.default_rng(SEED), model.few
-    if len(few.start) > MANY:
-        return None
-    known = find_mode(few)
-    height, spread = few.value(known.theta), AROUND * np.maximum(np.abs(known.theta), 1.0)
-    for _ in range(STARTS):
-        try:
-            found = find_mode(few, known.theta + spread * rng.standard_normal(len(spread))).theta
-        except NoMode:
-            continue
-        apart = found - known.theta
-        if apart @ known.precision @ apart > APART**2 and few.value(found) > height - LOWER:
-            return found
-    return None
 
 
 def roughly(model: Model, gradient: Callable[[Floats], Floats], theta: Floats) -> Floats:

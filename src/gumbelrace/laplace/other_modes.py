@@ -15,8 +15,6 @@ SEED = 0
 # Modes are two if they are so many standard deviations apart. Where the log posterior is lower by so much,
 # one is of no importance.
 APART, LOWER = 1.0, 10.0
-# Rows that suffice for the search.
-ENOUGH = 2000
 
 
 def warn_of_other_modes(model: Model, mode: Mode, size: int) -> None:

@@ -1,6 +1,5 @@
 """Posterior draws of a model in one call: mode, law, expansion, pilot, chains, checks."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,22 +10,22 @@ from numpy.typing import ArrayLike
 from gumbelrace.chain.run import run
 from gumbelrace.chain.trace import Trace
 from gumbelrace.core.random import Rng, as_generator
-from gumbelrace.errors import PoorFit
 from gumbelrace.kernels.blocks import Blocks
 from gumbelrace.kernels.metropolis import Metropolis, Mixture
 from gumbelrace.kernels.normal_laws import NormalPseudoprior
 from gumbelrace.kernels.target import Position, checked_point
 from gumbelrace.laplace.blocks import plan_blocks
 from gumbelrace.laplace.compiled import CompiledModel
-from gumbelrace.laplace.mode import Mode, find_mode, named, other_mode
+from gumbelrace.laplace.convergence import split_rhat, warn_of_fit, warn_of_rhat
+from gumbelrace.laplace.mode import find_mode
 from gumbelrace.laplace.model import Floats
+from gumbelrace.laplace.other_modes import warn_of_other_modes
 from gumbelrace.laplace.pilot import Forecast, Pilot, pilot_of
+from gumbelrace.laplace.progress import Progress
 from gumbelrace.methods.base import Method
 from gumbelrace.population.base import checked_count
 from gumbelrace.population.trial import checked_data, checked_dispatcher
 
-# A chain that is to read more than that share of the rows a step saves little.
-MUCH = 0.25
 # Independent proposals that are accepted less often than that are mixed with many small steps; those that
 # are accepted more often than that, with few.
 SELDOM, OFTEN = 0.2, 0.9
@@ -35,8 +34,6 @@ CORRELATIONS, TRIAL = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98), 300
 # Where so few effective draws a step are expected of so many parameters or more, they are drawn in blocks.
 POOR, MANY = 0.1, 8
 FEW_SMALL_STEPS, SMALL_STEPS, MANY_SMALL_STEPS = 0.02, 0.1, 0.9
-# Chains whose R-hat is larger disagree.
-LARGEST_RHAT = 1.01
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,12 +92,12 @@ class Posterior:
             As `run` does.
         """
         generator = as_generator(rng)
-        self.warn()
+        warn_of_fit(self.forecast)
         starts = [self.start(generator) for _ in range(checked_count(chains, "chains"))]
         trace = run(
             self.kernel, starts, steps=draws, warmup=warmup, chains=chains, rng=generator, **options
         )
-        warn_of_chains(trace["position"], self.names)
+        warn_of_rhat(split_rhat(trace["position"]), self.names)
         return trace
 
     def start(self, rng: np.random.Generator) -> Position:
@@ -110,16 +107,6 @@ class Posterior:
             if self.kernel.log_prior is None or self.kernel.log_prior(point) > -np.inf:
                 return self.kernel.start(point)
         return self.kernel.start(self.mode)
-
-    def warn(self) -> None:
-        """Warn if a chain will read too many rows, or hardly move."""
-        if self.forecast.rows > MUCH * self.forecast.size:
-            warnings.warn(
-                f"the second-order expansion does not fit: {self.forecast}; a sampler that reads all rows, "
-                "such as NUTS, may serve better",
-                PoorFit,
-                stacklevel=3,
-            )
 
 
 def posterior(
@@ -132,6 +119,7 @@ def posterior(
     log_prior: Callable[[Floats], float] | None = None,
     remainder: Callable[[Floats], ArrayLike] | None = None,
     method: Method | None = None,
+    progress: bool = True,
 ) -> Posterior:
     """Make a posterior p(θ) ∝ p0(θ) ∏ f_n(θ) ready to be drawn from: find its mode, its law and a kernel.
 
@@ -157,6 +145,8 @@ def posterior(
         makes exact tests possible (`Thinning`).
     method : Method, optional
         Who decides; see `Metropolis`.
+    progress : bool
+        Say on standard error what is being done.
 
     Raises
     ------
@@ -181,32 +171,28 @@ def posterior(
     given = checked_data(data, "(x, y)"), checked_count(size, "size")
     names = [f"theta[{i}]" for i in range(len(point))]
     model = CompiledModel(log_factor, terms, *given, log_prior, point, names, remainder)
-    mode = find_mode(model)
-    return made_ready(model, mode, log_prior, method)
+    return made_ready(model, log_prior, method, Progress(wanted=progress))
 
 
-def made_ready(model: Any, mode: Mode, log_prior: Any, method: Method | None) -> Posterior:
+def made_ready(model: Any, log_prior: Any, method: Method | None, said: Progress) -> Posterior:
     """Give the posterior with a kernel that draws all parameters at once, or blocks of them."""
-    warn_of(other_mode(model), model.names)
-    pilot = pilot_of(model, mode)
+    with said("mode"):
+        mode = find_mode(model)
+    with said("other modes"):
+        warn_of_other_modes(model.few, mode, model.size)
+    with said("pilot"):
+        pilot = pilot_of(model, mode)
     law = NormalPseudoprior(mode.theta, pilot.root @ pilot.root.T)
+    kernel: Metropolis | Blocks
     if pilot.forecast.effective < POOR and len(mode.theta) >= MANY:
-        planned = plan_blocks(model, mode)
-        blocks = Blocks(planned.blocks, planned.law, log_prior=log_prior, method=method)  # type: ignore[arg-type]
-        return Posterior(mode.theta, law, planned.forecast, model.names, blocks)
-    kernel = at_once(law, pilot, model.likelihood(mode, pilot), log_prior, method)
-    return Posterior(mode.theta, law, pilot.forecast, model.names, kernel)
-
-
-def warn_of(other: Floats | None, names: Sequence[str]) -> None:
-    """Warn of a second mode: chains around the first will not find it."""
-    if other is not None:
-        warnings.warn(
-            f"the posterior has more than one mode: another lies near {named(names, other)}. Draws will be "
-            "those around one of them; order what can be exchanged, or sample by something that finds both",
-            PoorFit,
-            stacklevel=4,
-        )
+        with said("blocks"):
+            blocks, block_law, forecast = plan_blocks(model, mode)
+        kernel = Blocks(blocks, block_law, log_prior=log_prior, method=method)  # type: ignore[arg-type]
+    else:
+        kernel = at_once(law, pilot, model.likelihood(mode, pilot), log_prior, method)
+        forecast = pilot.forecast
+    said.tell(f"forecast: {forecast}")
+    return Posterior(mode.theta, law, forecast, model.names, kernel)
 
 
 def at_once(
@@ -233,34 +219,3 @@ def squared_jump(kernel: Metropolis, law: NormalPseudoprior) -> float:
     points: Any = kernel.steps(rng, chain, TRIAL).states.position
     z = np.stack([law.standardised(point) for point in points])
     return float(np.square(np.diff(z[TRIAL // 3 :], axis=0)).sum(axis=1).mean())
-
-
-def warn_of_chains(draws: Floats, names: Sequence[str]) -> None:
-    """Warn if chains have not come to the same law."""
-    found = split_rhat(draws)
-    worst = int(np.argmax(found))
-    if found[worst] > LARGEST_RHAT:
-        warnings.warn(
-            f"chains disagree: R-hat of {names[worst]} is {found[worst]:.3f}, above {LARGEST_RHAT}; draw "
-            "more, or look whether the model has several modes or a funnel",
-            PoorFit,
-            stacklevel=3,
-        )
-
-
-def split_rhat(draws: Floats) -> Floats:
-    """Give R-hat of each column of draws, of shape (chains, draws, d), each chain cut into halves.
-
-    Examples
-    --------
-    >>> apart = np.random.default_rng(0).normal(size=(4, 100, 1)) + np.arange(4)[:, None, None]
-    >>> bool(split_rhat(apart)[0] > 1.5)
-    True
-    """
-    half = draws.shape[1] // 2
-    if half < 2:
-        return np.ones(draws.shape[2])
-    halves = np.concatenate([draws[:, :half], draws[:, half : 2 * half]])
-    within, between = halves.var(axis=1, ddof=1).mean(axis=0), halves.mean(axis=1).var(axis=0, ddof=1)
-    found: Floats = np.sqrt((half - 1) / half + between / np.maximum(within, 1e-300))
-    return found

@@ -37,7 +37,7 @@ class PymcModel:
     @property
     def size(self) -> int:
         """Number of rows, N."""
-        return self.graph.size
+        return self.graph.size if self.rows is None else len(self.rows)
 
     @functools.cached_property
     def names(self) -> list[str]:

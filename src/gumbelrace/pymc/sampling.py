@@ -1,16 +1,13 @@
 """Draws from the posterior of a PyMC model, in one call like `pymc.sample`."""
 
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.errors import optional
-from gumbelrace.laplace.mode import find_mode
-from gumbelrace.laplace.pilot import pilot_of
 from gumbelrace.laplace.posterior import Posterior, made_ready
+from gumbelrace.laplace.progress import Progress
 from gumbelrace.methods.base import Method
 from gumbelrace.pymc.model import PymcModel, model_of
 from gumbelrace.pymc.result import (
@@ -108,34 +105,8 @@ def sample(
     return result
 
 
-def made_ready_for(model: Any, said: "Progress", method: Method | None) -> tuple[Posterior, PymcModel]:
+def made_ready_for(model: Any, said: Progress, method: Method | None) -> tuple[Posterior, PymcModel]:
     """Compile a model, find its mode, and look how well a normal law fits."""
     with said("compiling"):
         compiled = model_of(model)
-    with said("mode"):
-        mode = find_mode(compiled)
-    with said("pilot"):
-        pilot = pilot_of(compiled, mode)
-    said.tell(f"forecast: {pilot.forecast}")
-    likelihood = compiled.likelihood(mode, pilot)
-    return made_ready(mode.theta, pilot, likelihood, compiled.functions.log_prior, method), compiled
-
-
-class Progress:
-    """Says on standard error what is being done, and how long it took."""
-
-    def __init__(self, wanted: bool) -> None:
-        self._wanted = wanted
-
-    def tell(self, line: str) -> None:
-        """Write a line."""
-        if self._wanted:
-            print(f"gumbelrace: {line}", file=sys.stderr, flush=True)
-
-    @contextmanager
-    def __call__(self, what: str) -> Iterator[None]:
-        """Say that something begins, and when it has ended."""
-        begun = time.perf_counter()
-        self.tell(f"{what} ...")
-        yield
-        self.tell(f"{what}: {time.perf_counter() - begun:.1f} s")
+    return made_ready(compiled, compiled.functions.log_prior, method, said), compiled
