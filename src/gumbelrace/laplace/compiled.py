@@ -2,8 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numba
@@ -14,16 +13,12 @@ from gumbelrace.control_variates.expansion import ParameterTaylor, sums_of
 from gumbelrace.control_variates.parameters import ROUNDING, split_rows
 from gumbelrace.core.rows import Rows
 from gumbelrace.kernels.target import prior_at
-from gumbelrace.laplace.mode import Mode, find_mode
+from gumbelrace.laplace.mode import Mode
 from gumbelrace.laplace.model import Floats, Quadratic
+from gumbelrace.laplace.parts import InParts
 from gumbelrace.laplace.pilot import Pilot
 from gumbelrace.population.likelihood import Likelihood
 
-# Rows are summed in that many parts, by threads; so the sum does not depend on how many of these there are.
-PARTS = 16
-# A mode is looked for among so many rows first, if there are many times as many.
-FEW, MANY_TIMES = 5_000, 8
-SEED = 0
 # Prior derivatives are differences over that share of a parameter's size, or of 1.
 STEP = 1e-4
 # Second differences below so many times their rounding are none.
@@ -31,41 +26,19 @@ ROUNDED = 32.0
 
 
 @dataclass(frozen=True)
-class CompiledModel:
+class CompiledModel(InParts):
     """Log factors and their derivatives by numba; a log prior by numba or Python."""
 
     log_factor: Any
     terms: Any
     data: tuple[Any, ...]
-    size: int
+    all_rows: int
     prior_of: Callable[[Floats], float] | None
     given_start: Floats
     names: Sequence[str]
     remainder: Callable[[Floats], ArrayLike] | None = None
     rows: NDArray[np.int64] | None = None  # None: all
     gradient: None = None  # a Hessian by numba costs little more
-
-    @property
-    def start(self) -> Floats:
-        """The start that was given, or the mode of a few of the rows, which is close to that of all."""
-        return self.given_start if self.few is self else find_mode(self.few).theta
-
-    @functools.cached_property
-    def few(self) -> "CompiledModel":
-        """The same model of some of its rows; itself if there are few."""
-        if self.size < MANY_TIMES * FEW or self.rows is not None:
-            return self
-        some = np.random.default_rng(SEED).choice(self.size, FEW, replace=False)
-        return replace(self, rows=np.sort(some), size=FEW)
-
-    @functools.cached_property
-    def _parts(self) -> list[NDArray[np.int64]]:
-        rows = np.arange(self.size) if self.rows is None else self.rows
-        return [part for part in np.array_split(rows, PARTS) if len(part)]
-
-    def _of_parts(self, function: Callable[[NDArray[np.int64]], Any]) -> list[Any]:
-        with ThreadPoolExecutor() as pool:
-            return list(pool.map(function, self._parts))
 
     def log_prior(self, theta: Floats) -> float:
         """Give log p0(θ)."""
@@ -77,7 +50,7 @@ class CompiledModel:
         if prior == -np.inf:
             return prior
         total = summed(self.log_factor)
-        return prior + float(np.sum(self._of_parts(lambda rows: total(rows, theta, self.data))))
+        return prior + float(np.sum(self.of_parts(lambda rows: total(rows, theta, self.data))))
 
     def prior(self, theta: Floats) -> Quadratic:
         """Give log p0 near θ."""
@@ -86,13 +59,13 @@ class CompiledModel:
 
     def factors(self, theta: Floats) -> Quadratic:
         """Give Σ log f_n near θ."""
-        sums = self._of_parts(lambda rows: sums_of(self.terms, self.data, theta, rows, 2))
+        sums = self.of_parts(lambda rows: sums_of(self.terms, self.data, theta, rows, 2))
         return Quadratic(*(np.sum(parts, axis=0) for parts in list(zip(*sums, strict=True))[:3]))
 
     def residuals(self, centre: Floats, step: Floats) -> Floats:
         """Give what second-order expansions leave of all log factors."""
         left = left_over(self.log_factor, self.terms)
-        return np.concatenate(self._of_parts(lambda rows: left(rows, centre, step, self.data)))
+        return np.concatenate(self.of_parts(lambda rows: left(rows, centre, step, self.data)))
 
     def likelihood(self, mode: Mode, pilot: Pilot) -> Likelihood:
         """Give the log factors, less their expansion at the mode."""

@@ -3,7 +3,6 @@
 import functools
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,19 +13,18 @@ from numpy.typing import NDArray
 
 from gumbelrace.core.rows import Rows
 from gumbelrace.laplace.batched import BatchedLikelihood
-from gumbelrace.laplace.compiled import FEW, MANY_TIMES, PARTS, SEED, STEP, by_differences
-from gumbelrace.laplace.mode import Mode, find_mode
+from gumbelrace.laplace.compiled import STEP, by_differences
+from gumbelrace.laplace.mode import Mode
 from gumbelrace.laplace.model import Floats, Quadratic
+from gumbelrace.laplace.parts import Indices, InParts
 from gumbelrace.laplace.pilot import Pilot
 from gumbelrace.pymc.checks import check_by_rows, check_latent, check_model
 from gumbelrace.pymc.functions import Functions, functions_of
 from gumbelrace.pymc.graph import RowGraph, graph_of, start_of
 
-Indices = NDArray[np.int64]
-
 
 @dataclass(frozen=True)
-class PymcModel:
+class PymcModel(InParts):
     """Log factors and their derivatives by PyTensor; see `Model`."""
 
     graph: RowGraph
@@ -35,9 +33,9 @@ class PymcModel:
     rows: Indices | None = None  # None: all
 
     @property
-    def size(self) -> int:
-        """Number of rows, N."""
-        return self.graph.size if self.rows is None else len(self.rows)
+    def all_rows(self) -> int:  # type: ignore[override]
+        """How many rows the data have."""
+        return self.graph.size
 
     @functools.cached_property
     def names(self) -> list[str]:
@@ -48,19 +46,6 @@ class PymcModel:
     def data(self) -> tuple[NDArray[Any], ...]:
         """Arrays that compiled code reads, rows first."""
         return tuple(leaf.array for leaf in self.graph.leaves)
-
-    @property
-    def start(self) -> Floats:
-        """PyMC's initial point, or the mode of a few of the rows, which is close to that of all."""
-        return self.given_start if self.few is self else find_mode(self.few).theta
-
-    @functools.cached_property
-    def few(self) -> "PymcModel":
-        """The same model of some of its rows; itself if there are few."""
-        if self.size < MANY_TIMES * FEW or self.rows is not None:
-            return self
-        some = np.random.default_rng(SEED).choice(self.size, FEW, replace=False)
-        return replace(self, rows=np.sort(some))
 
     def log_prior(self, theta: Floats) -> float:
         """Give log p0(θ)."""
@@ -88,7 +73,7 @@ class PymcModel:
     def residuals(self, centre: Floats, step: Floats) -> Floats:
         """Give what second-order expansions leave of all log factors."""
         population = self.around(centre, Quadratic(0.0, centre, np.eye(len(centre)))).around(step[None])
-        return np.concatenate(self._of_parts(lambda rows: population.rewards_at(rows)[:, 0]))
+        return np.concatenate(self.of_parts(lambda rows: population.rewards_at(rows)[:, 0]))
 
     def likelihood(self, mode: Mode, pilot: Pilot) -> BatchedLikelihood:
         """Give the log factors, less their expansion at the mode."""
@@ -105,17 +90,8 @@ class PymcModel:
         return BatchedLikelihood(some, (rows, *self.data), given, mode.theta, mode.factors)
 
     def _sums(self, theta: Floats, directions: Floats) -> Quadratic:
-        parts = self._of_parts(lambda rows: self.functions.sums(rows, theta, directions, self.data))
+        parts = self.of_parts(lambda rows: self.functions.sums(rows, theta, directions, self.data))
         return Quadratic(*(np.sum(part, axis=0) for part in zip(*parts, strict=True)))
-
-    @functools.cached_property
-    def _parts(self) -> list[Indices]:
-        rows = np.arange(self.size) if self.rows is None else self.rows
-        return [part for part in np.array_split(rows, PARTS) if len(part)]
-
-    def _of_parts(self, function: Callable[[Indices], Any]) -> list[Any]:
-        with ThreadPoolExecutor() as pool:
-            return list(pool.map(function, self._parts))
 
 
 @functools.lru_cache(maxsize=64)

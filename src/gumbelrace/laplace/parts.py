@@ -1,0 +1,57 @@
+"""What models share whose rows compiled code sums: parts for threads, and a start among few rows."""
+
+import functools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbelrace.laplace.mode import find_mode
+from gumbelrace.laplace.model import Floats
+
+Indices = NDArray[np.int64]
+
+# Rows are summed in that many parts, by threads; so the sum does not depend on how many of these there are.
+PARTS = 16
+# A mode is looked for among so many rows first, if there are many times as many.
+FEW, MANY_TIMES = 5_000, 8
+SEED = 0
+
+
+class InParts:
+    """A model, a frozen dataclass, whose rows are summed in parts."""
+
+    all_rows: int  # of the data
+    given_start: Floats
+    rows: Indices | None  # None: all
+
+    @property
+    def size(self) -> int:
+        """Number of rows, N."""
+        return self.all_rows if self.rows is None else len(self.rows)
+
+    @property
+    def start(self) -> Floats:
+        """The start that was given, or the mode of a few of the rows, which is close to that of all."""
+        return self.given_start if self.few is self else find_mode(self.few).theta  # type: ignore[arg-type]
+
+    @functools.cached_property
+    def few(self) -> Self:
+        """The same model of some of its rows; itself if there are few."""
+        if self.rows is not None or self.all_rows < MANY_TIMES * FEW:
+            return self
+        some = np.random.default_rng(SEED).choice(self.all_rows, FEW, replace=False)
+        return replace(self, rows=np.sort(some))  # type: ignore[type-var]
+
+    @functools.cached_property
+    def _parts(self) -> list[Indices]:
+        rows = np.arange(self.all_rows) if self.rows is None else self.rows
+        return [part for part in np.array_split(rows, PARTS) if len(part)]
+
+    def of_parts(self, function: Callable[[Indices], Any]) -> list[Any]:
+        """Give what a function makes of each part of the rows."""
+        with ThreadPoolExecutor() as pool:
+            return list(pool.map(function, self._parts))
