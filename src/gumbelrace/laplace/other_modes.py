@@ -9,7 +9,8 @@ from gumbelrace.errors import NoMode, PoorFit
 from gumbelrace.laplace.mode import MANY, Mode, find_mode, named
 from gumbelrace.laplace.model import Floats, Model
 
-# Modes are looked for from so many standard deviations away, twice each, and from that far from the start.
+# Modes are looked for from so many standard deviations away, to both sides, and twice from that far from the
+# start.
 AWAY, TWICE, AROUND = (10.0, 30.0, 100.0), 2, 2.0
 SEED = 0
 # Modes are two if they are so many standard deviations apart. Where the log posterior is lower by so much,
@@ -47,8 +48,10 @@ def warn_of_other_modes(model: Model, mode: Mode, size: int) -> None:
 def starts(model: Model, mode: Mode) -> Iterator[Floats]:
     """Give points far from the mode, and some around the model's own start."""
     rng, sd = np.random.default_rng(SEED), 1.0 / np.sqrt(np.diag(mode.precision))
-    for away in AWAY * TWICE:
-        yield mode.theta + away * sd * rng.normal(size=len(sd))
+    for away in AWAY:
+        step = away * sd * rng.normal(size=len(sd))
+        yield mode.theta + step
+        yield mode.theta - step
     for _ in range(TWICE):
         yield model.start + rng.uniform(-AROUND, AROUND, len(sd))
 
