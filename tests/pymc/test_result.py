@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from tests.pymc.common import pm
 
 from gumbelrace.errors import InvalidArgument, NotConverged
 from gumbelrace.pymc.graph import graph_of
 from gumbelrace.pymc.result import as_pymc_gives_it, natural_values, warn_unless_converged
+
+pm = pytest.importorskip("pymc", reason='needs pip install "gumbelrace[pymc]"')
 
 ROWS, CHAINS, DRAWS = 50, 2, 3000
 X = np.random.default_rng(0).normal(size=ROWS)
