@@ -1,9 +1,6 @@
-"""Models, and what is exact of their posteriors."""
+"""What is exact of posteriors, and how far draws may be from it."""
 
 import numpy as np
-import pytest
-
-pm = pytest.importorskip("pymc", reason='needs pip install "gumbelrace[pymc]"')
 
 
 def moments(log_density, law, natural, rng, points=20_000):

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from tests.pymc.common import pm
 
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.pymc.checks import check_by_rows, check_latent, check_model, interpreted, python_function
 from gumbelrace.pymc.functions import vectors
 from gumbelrace.pymc.graph import graph_of, rebuilt, start_of
+
+pm = pytest.importorskip("pymc", reason='needs pip install "gumbelrace[pymc]"')
 
 N = 60
 RNG = np.random.default_rng(0)

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 from scipy import stats
-from tests.pymc.common import check_moments, moments, monte_carlo_error, pm
+from tests.pymc.common import check_moments, moments, monte_carlo_error
 
 import gumbelrace.pymc as raced
 from gumbelrace.errors import MissingPackage, NoMode
 from gumbelrace.pymc.result import natural_values
 from gumbelrace.pymc.sampling import Progress, made_ready_for
+
+pm = pytest.importorskip("pymc", reason='needs pip install "gumbelrace[pymc]"')
 
 # 20 of 20,000 rows have the dummy column, and all but one of them are ones.
 ROWS, SPECIAL, ONES = 20_000, 20, 19

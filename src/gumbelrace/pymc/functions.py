@@ -11,7 +11,6 @@ from numba import types
 from gumbelrace.core.jit import call
 from gumbelrace.errors import optional
 from gumbelrace.pymc.graph import RowGraph, rebuilt
-from gumbelrace.pymc.special import elementary
 
 # PyMC's checks of parameters are left out: what is impossible is NaN, and said so where it is read.
 UNCHECKED = "local_remove_check_parameter"
@@ -73,13 +72,21 @@ def sums_of(graph: RowGraph) -> Any:
     values, total = used(graph), graph.terms.sum()
     directions = {value: value.type() for value in values}
     slopes = optional("pytensor.gradient", "pymc").grad(total, values)
-    curved = [along(slope, values, directions) for slope in slopes]
+    # With something of the direction in each, which may have no curvature: all have an axis of directions.
+    curved = [
+        along(slope, values, directions) + 0.0 * directions[value]
+        for value, slope in zip(values, slopes, strict=True)
+    ]
     ways, spread = graph.pieces(many), optional("pytensor.graph.replace", "pymc").vectorize_graph
     products = spread(curved, {directions[value]: ways[value] for value in values})
     gradient = joined(graph, dict(zip(values, slopes, strict=True)), ())
     hessian = joined(graph, dict(zip(values, products, strict=True)), (many.shape[0],))
     outputs = rebuilt([total, gradient, hessian], graph.pieces(theta))
-    given = compiled([graph.rows, theta, many, *inputs(graph)], *outputs)
+    return by_chunks(compiled([graph.rows, theta, many, *inputs(graph)], *outputs))
+
+
+def by_chunks(given: Any) -> Any:
+    """Compile sums over all rows and directions, of what is computed for some of them at once."""
 
     @numba.njit(nogil=True)
     def sums(rows, theta, directions, data):  # type: ignore[no-untyped-def]
@@ -165,5 +172,5 @@ def compiled(given: Sequence[Any], *outputs: Any) -> Any:
         warnings.filterwarnings("ignore", "Numba will use object mode")
         # Nor does numba use the library that PyTensor looks for.
         warnings.filterwarnings("ignore", "PyTensor could not link to a BLAS")
-        function = make(list(given), elementary(outputs), mode=mode, on_unused_input="ignore")
+        function = make(list(given), list(outputs), mode=mode, on_unused_input="ignore")
     return function.vm.jit_fn

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument, optional
 from gumbelrace.laplace.model import Floats
+from gumbelrace.pymc.special import is_trigamma, trigamma
 
 # An observed variable with fewer rows than a step reads at least is a part of the prior: read in full.
 FEWEST_ROWS = 32
@@ -34,8 +35,8 @@ class Leaf(NamedTuple):
 
     def at(self, rows: Any) -> Any:
         """Give some rows of it, where they were."""
-        picked = self.input[rows]
-        return picked if self.axis == 0 else np_moveaxis(picked, self.axis)
+        move = optional("pytensor.tensor", "pymc").moveaxis
+        return move(self.input[rows], 0, self.axis)
 
 
 class RowGraph(NamedTuple):
@@ -108,7 +109,8 @@ def graph_of(model: Any) -> RowGraph:
         raise InvalidArgument(no_rows(terms))
     start, values = model.initial_point(), list(model.continuous_value_vars)
     of_prior = [*model.free_RVs, *(term.variable for term in terms if term not in long)]
-    (prior,) = rebuilt([model.logp(vars=of_prior)], frozen([model.logp(vars=of_prior)]))
+    prior = model.logp(vars=of_prior)
+    (prior,) = rebuilt([prior], frozen([prior]))
     rows = optional("pytensor.tensor", "pymc").lvector("rows")
     leaves = leaves_of(long)
     graphs, first = list[tuple[Any, int]](), 0
@@ -241,6 +243,8 @@ def applied(node: Any, inputs: list[Any], length: tuple[int, Any] | None) -> lis
         within = node.op.fgraph
         within = within.unfreeze() if hasattr(within, "unfreeze") else within
         return rebuilt(within.outputs, dict(zip(within.inputs, inputs, strict=True)), length)
+    if is_trigamma(node):
+        return [trigamma(inputs[0])]
     outputs: list[Any] = node.op.make_node(*inputs).outputs
     return outputs
 
@@ -261,11 +265,6 @@ def is_number(variable: Any, number: int) -> bool:
     basic = optional("pytensor.tensor.basic", "pymc")
     value = basic.get_scalar_constant_value(variable, raise_not_constant=False)
     return isinstance(value, np.ndarray | np.integer | int) and int(value) == number
-
-
-def np_moveaxis(variable: Any, axis: int) -> Any:
-    """Move the first axis of a variable."""
-    return optional("pytensor.tensor", "pymc").moveaxis(variable, 0, axis)
 
 
 def start_of(model: Any) -> Floats:

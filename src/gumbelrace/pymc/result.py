@@ -1,7 +1,7 @@
 """Draws as PyMC gives them: natural values, deterministics, dimensions, statistics."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -27,23 +27,22 @@ def natural_values(
     Deterministics with a value for each row are left out, unless they are named.
     """
     variables = wanted(model, var_names)
-    points = positions.reshape(-1, positions.shape[-1])
-    found = computed(variables, graph, points[:1])
+    points, shape = positions.reshape(-1, positions.shape[-1]), positions.shape[:2]
     if var_names is None:
-        kept = [not set(values.shape[1:]) & lengths(graph) for values in found]
-        variables = [variable for variable, keep in zip(variables, kept, strict=True) if keep]
+        first = values_of(variables, graph)(points[:1])
+        variables = [v for v, values in zip(variables, first, strict=True) if not by_row(values[0], graph)]
     parts = np.array_split(points, -(-len(points) // AT_ONCE))
-    columns = zip(*(computed(variables, graph, part) for part in parts), strict=True)
+    columns = zip(*map(values_of(variables, graph), parts), strict=True)
     joined = [np.concatenate(column) for column in columns]
-    shape = positions.shape[:2]
     return {
         variable.name: values.reshape(*shape, *values.shape[1:])
         for variable, values in zip(variables, joined, strict=True)
     }
 
 
-def lengths(graph: RowGraph) -> set[int]:
-    return {len(leaf.array) for leaf in graph.leaves}
+def by_row(value: NDArray[Any], graph: RowGraph) -> bool:
+    """Whether something has an entry for each row."""
+    return not {len(leaf.array) for leaf in graph.leaves}.isdisjoint(value.shape)
 
 
 def wanted(model: Any, var_names: Sequence[str] | None) -> list[Any]:
@@ -60,18 +59,20 @@ def wanted(model: Any, var_names: Sequence[str] | None) -> list[Any]:
     return [every[name] for name in var_names]
 
 
-def computed(variables: list[Any], graph: RowGraph, points: Floats) -> list[NDArray[Any]]:
-    """Compute variables at points, of shape (points, d)."""
+def values_of(variables: list[Any], graph: RowGraph) -> Callable[[Floats], list[NDArray[Any]]]:
+    """Give a function of points, of shape (points, d), that computes variables at each."""
     pt = optional("pytensor.tensor", "pymc")
     many = pt.tensor("many", dtype="float64", shape=(None, graph.dimension))
-    spread = optional("pytensor.graph.replace", "pymc").vectorize_graph
-    outputs = spread(variables, graph.pieces(many))
-    found = python_function([many], outputs)(points)
+    outputs = optional("pytensor.graph.replace", "pymc").vectorize_graph(variables, graph.pieces(many))
+    function = python_function([many], outputs)
     # What depends on no parameter has no axis of points.
-    return [
-        values if output.type.ndim > variable.type.ndim else np.repeat(values[None], len(points), axis=0)
-        for values, output, variable in zip(found, outputs, variables, strict=True)
-    ]
+    alone = [output.type.ndim == v.type.ndim for output, v in zip(outputs, variables, strict=True)]
+
+    def values(points: Floats) -> list[NDArray[Any]]:
+        found = zip(function(points), alone, strict=True)
+        return [np.repeat(value[None], len(points), axis=0) if one else value for value, one in found]
+
+    return values
 
 
 def statistics(trace: Trace[Any]) -> dict[str, Any]:
@@ -124,4 +125,5 @@ def warn_unless_converged(result: Any, model: Any) -> None:
     """Warn of what PyMC's own checks find: r-hat, effective sample sizes."""
     checks = optional("pymc.stats.convergence", "pymc")
     for found in checks.run_convergence_checks(result, model):
-        warnings.warn(found.message, NotConverged, stacklevel=3)
+        if found.level != "info":  # advice about the number of chains
+            warnings.warn(found.message, NotConverged, stacklevel=3)

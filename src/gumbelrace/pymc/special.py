@@ -3,7 +3,6 @@
 The trigamma function is the second derivative of the log gamma function, which log densities are full of.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from gumbelrace.errors import optional
@@ -33,18 +32,7 @@ def trigamma(x: Any) -> Any:
     return total
 
 
-def elementary(graphs: Sequence[Any]) -> list[Any]:
-    """Build graphs anew with the trigamma function by elementary ones."""
-    made: dict[Any, Any] = {}
-    for node in optional("pytensor.graph.traversal", "pymc").toposort(graphs):
-        inputs = [made.get(given, given) for given in node.inputs]
-        if is_trigamma(node):
-            made[node.outputs[0]] = trigamma(inputs[0]).astype(node.outputs[0].type.dtype)
-        elif any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
-            made.update(zip(node.outputs, node.op.make_node(*inputs).outputs, strict=True))
-    return [made.get(graph, graph) for graph in graphs]
-
-
 def is_trigamma(node: Any) -> bool:
+    """Whether a node of a graph is the trigamma function."""
     math = optional("pytensor.scalar.math", "pymc")
     return isinstance(getattr(node.op, "scalar_op", None), math.TriGamma)
