@@ -7,9 +7,8 @@ import numpy as np
 from tests.methods.residuals import marginal
 
 from gumbelrace.jax.model import JaxModel, as_rows
-from gumbelrace.jax.recipe import with_pilot
-from gumbelrace.laplace.mode import find_mode
-from gumbelrace.laplace.pilot import LAWS, pilot_of
+from gumbelrace.jax.recipe import made_ready
+from gumbelrace.laplace.progress import Progress
 
 SIZE, FEW, CELLS = 20_000, 20, 8
 
@@ -69,10 +68,8 @@ def model():
 
 @functools.cache
 def fitted():
-    """Give the posterior ready to be drawn from, by Student's law whatever the pilot says."""
-    rare = model()
-    mode = find_mode(rare)
-    return with_pilot(rare, mode, pilot_of(rare, mode)._replace(tails=LAWS[-1]))
+    """Give the posterior ready to be drawn from."""
+    return made_ready(model(), Progress(wanted=False))
 
 
 def visited(law, states):

@@ -14,7 +14,7 @@ from gumbelrace.methods.state import Question
 jax = pytest.importorskip("jax", reason="JAX is not installed")
 
 import gumbelrace.jax.penalty as penalties  # noqa: E402
-from gumbelrace.jax.chain import Chains, Law  # noqa: E402
+from gumbelrace.jax.chain import BLOCK, Chains, Law  # noqa: E402
 from gumbelrace.jax.model import JaxModel, as_rows  # noqa: E402
 from gumbelrace.jax.packages import in_double, jnp, random  # noqa: E402
 from gumbelrace.laplace.pilot import NORMAL  # noqa: E402
@@ -48,8 +48,8 @@ def chains():
 
 def judged(made, ends):
     """Give chances to accept and rows read, of ANSWERS judgements side by side."""
-    lanes = ANSWERS // 250
-    found = made.judged(random.key(1), *(np.full((lanes, 1), end) for end in ends))
+    shape = ANSWERS // BLOCK, 1
+    found = made.judged(random.key(1), *(np.broadcast_to(end, shape) for end in ends))
     return np.exp(np.minimum(found.log_chance, 0.0)).ravel(), found.rows.ravel()
 
 
@@ -84,11 +84,11 @@ def test_the_same_law_as_the_compiled_test(made, ends):
 
 
 def test_of_some_moves_there_is_no_doubt(made):
-    """The exact log ratios are +20 and -13; of a move there all is accepted, back nothing."""
-    there, back = judged(made, (0.0, 2.6)), judged(made, (0.0, -2.6))
-    assert there[0].min() > 0.99
-    assert back[0].max() < 0.01
-    assert there[1].mean() < 0.2 * SIZE
+    """The exact log ratios are +20 and -13: one is always accepted, the other never."""
+    chances, rows = judged(made, (0.0, 2.6 * np.resize([1.0, -1.0], (ANSWERS // BLOCK, 1))))
+    assert chances.reshape(-1, 2, BLOCK)[:, 0].min() > 0.99
+    assert chances.reshape(-1, 2, BLOCK)[:, 1].max() < 0.01
+    assert rows.mean() < 0.2 * SIZE
 
 
 def test_the_comparison_notices_a_missing_penalty(monkeypatch):

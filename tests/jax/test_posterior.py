@@ -55,7 +55,7 @@ def test_rows_without_weights_are_noticed():
     """Negative control, of the test above and of the check at the end of a run."""
     blind = replace(fitted(), _chains=of_uniform_rows())
     with pytest.warns((PoorFit, gr.PromiseBroken)):
-        found = blind.sample(1000, chains=CHAINS, rng_key=1, progress=False)
+        found = blind.sample(500, chains=CHAINS, rng_key=1, progress=False)
     shares, margin = visited(rare_dummy().law, found.positions[:, :, 1])
     assert not (np.abs(shares - 0.125) < margin).all()
 

@@ -14,13 +14,12 @@ import numpy as np
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.jax.packages import in_double, jax, jnp, lax
 from gumbelrace.laplace.model import Floats, Quadratic
+from gumbelrace.laplace.parts import FEW, MANY_TIMES
 
 # Rows of a chunk are so many that they and their derivatives take about that many numbers.
 NUMBERS, FEWEST, MOST = 2**20, 256, 16_384
 
 SEED = 0
-# Rows that suffice to try things.
-ENOUGH = 2000
 
 # Log factors of some rows: of θ as the user knows it, those rows, and what is no row.
 LogFactors = Callable[[Any, Any, Any], Any]
@@ -78,9 +77,9 @@ class JaxModel:
     @functools.cached_property
     def few(self) -> "JaxModel":
         """The same model of some of its rows; itself if there are few."""
-        if self.size <= ENOUGH:
+        if self.size < MANY_TIMES * FEW:
             return self
-        some = np.sort(np.random.default_rng(SEED).choice(self.size, ENOUGH, replace=False))
+        some = np.sort(np.random.default_rng(SEED).choice(self.size, FEW, replace=False))
         with in_double():
             return replace(self, rows=jax.tree.map(lambda leaf: leaf[some], self.rows))
 

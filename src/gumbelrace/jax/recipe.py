@@ -20,7 +20,14 @@ from gumbelrace.laplace.mode import Mode, find_mode
 from gumbelrace.laplace.model import Floats
 from gumbelrace.laplace.other_modes import warn_of_other_modes
 from gumbelrace.laplace.pilot import Forecast, Pilot, pilot_of
-from gumbelrace.laplace.posterior import CORRELATIONS, MANY_SMALL_STEPS, SELDOM, SMALL_STEPS
+from gumbelrace.laplace.posterior import (
+    CORRELATIONS,
+    FEW_SMALL_STEPS,
+    MANY_SMALL_STEPS,
+    OFTEN,
+    SELDOM,
+    SMALL_STEPS,
+)
 from gumbelrace.laplace.progress import Progress
 from gumbelrace.population.base import checked_count
 
@@ -43,7 +50,6 @@ class JaxPosterior:
     law: NormalPseudoprior
     forecast: Forecast
     _chains: Chains
-    _small: Small
 
     def __repr__(self) -> str:
         """Say what a chain will do."""
@@ -82,7 +88,8 @@ class JaxPosterior:
         self.warn()
         with said("chains, compiled first"):
             start = self._starts(keys[0], checked_count(chains, "chains"))
-            made, interrupted = self._run(keys[1], start, steps, Pace(steps, warmup, progress))
+            small = small_of(self._chains, self.forecast, start)
+            made, interrupted = self._run(keys[1], (start, small), Pace(steps, warmup, progress))
         kept = Made(*(part[:, warmup:steps] for part in made))
         trace = self._trace(kept, interrupted)
         # Draws are worth more than the check, which Ctrl-C ends.
@@ -104,13 +111,14 @@ class JaxPosterior:
         possible = [np.isfinite(model.value(theta)) for theta in self._chains.thetas(drawn)]
         return np.where(np.array(possible)[:, None], drawn, 0.0)
 
-    def _run(self, key: Any, z: Floats, steps: int, pace: Pace) -> tuple[Made, bool]:
+    def _run(self, key: Any, begun: tuple[Floats, Small], pace: Pace) -> tuple[Made, bool]:
         """Make steps by blocks, as many as are wanted and the rest of the last block."""
+        (z, small), steps = begun, pace.plan.total
         blocks: list[Made] = []
         with show_progress([pace] * len(z), pace.shown) as refresh:  # type: ignore[list-item]
             try:
                 for turn in range(-(-steps // BLOCK)):
-                    made = self._chains.steps(random.fold_in(key, turn), z, self._small)
+                    made = self._chains.steps(random.fold_in(key, turn), z, small)
                     blocks.append(made)
                     z = made.z[:, -1]
                     pace.add(made, self._chains.model.size)
@@ -210,25 +218,25 @@ def made_ready(model: JaxModel, said: Progress) -> JaxPosterior:
 
 
 def with_pilot(model: JaxModel, mode: Mode, pilot: Pilot) -> JaxPosterior:
-    """Make chains ready as the pilot has chosen, small steps tuned where they are needed."""
+    """Make chains ready as the pilot has chosen."""
     chains = chains_of(model, mode, pilot)
     law = NormalPseudoprior(mode.theta, pilot.root @ pilot.root.T)
     with in_double():
         at_mode = jax.tree.map(np.asarray, model.unravel(jnp.asarray(mode.theta)))
-    return JaxPosterior(at_mode, law, pilot.forecast, chains, small_of(chains, pilot))
+    return JaxPosterior(at_mode, law, pilot.forecast, chains)
 
 
-def small_of(chains: Chains, pilot: Pilot) -> Small:
-    """Give small steps of the length that leads farthest, by a short trial of each, if they are needed."""
-    if pilot.forecast.acceptance >= SELDOM:
-        return Small(SMALL_STEPS, 0.9)
-    return max((Small(MANY_SMALL_STEPS, rho) for rho in CORRELATIONS), key=lambda one: reach(chains, one))
+def small_of(chains: Chains, forecast: Forecast, start: Floats) -> Small:
+    """Give small steps; where they are needed, of the length that leads farthest, by a trial of each."""
+    if forecast.acceptance >= SELDOM:
+        return Small(FEW_SMALL_STEPS if forecast.acceptance > OFTEN else SMALL_STEPS, 0.9)
+    tried = [Small(MANY_SMALL_STEPS, rho) for rho in CORRELATIONS]
+    return max(tried, key=lambda one: reach(chains.steps(random.key(0), start, one).z))
 
 
-def reach(chains: Chains, small: Small) -> float:
-    """Give the mean squared length of the steps of a short chain."""
-    z = chains.steps(random.key(0), np.zeros((1, len(chains.law.mode))), small).z[0]
-    return float(np.square(np.diff(z[BLOCK // 3 :], axis=0)).sum(axis=1).mean())
+def reach(z: Floats) -> float:
+    """Give the mean squared length of the steps of short chains."""
+    return float(np.square(np.diff(z[:, BLOCK // 3 :], axis=1)).sum(axis=2).mean())
 
 
 def check_numbers(model: JaxModel) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbelrace.errors import NoMode
 from gumbelrace.laplace.mode import find_mode
 from gumbelrace.laplace.model import Floats
 
@@ -36,7 +37,12 @@ class InParts:
     @property
     def start(self) -> Floats:
         """The start that was given, or the mode of a few of the rows, which is close to that of all."""
-        return self.given_start if self.few is self else find_mode(self.few).theta  # type: ignore[arg-type]
+        if self.few is self:
+            return self.given_start
+        try:
+            return find_mode(self.few).theta  # type: ignore[arg-type]
+        except NoMode:  # few rows may not tell what all rows do
+            return self.given_start
 
     @functools.cached_property
     def few(self) -> Self:
