@@ -9,8 +9,7 @@ from gumbelrace.errors import NoMode, PoorFit
 from gumbelrace.laplace.mode import MANY, Mode, find_mode, named
 from gumbelrace.laplace.model import Floats, Model
 
-# Modes are looked for from so many standard deviations away, to both sides, and twice from that far from the
-# start.
+# Modes are looked for so many standard deviations away, to both sides, and twice that far from the start.
 AWAY, TWICE, AROUND = (10.0, 30.0, 100.0), 2, 2.0
 SEED = 0
 # Modes are two if they are so many standard deviations apart. Where the log posterior is lower by so much,
