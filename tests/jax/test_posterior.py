@@ -7,7 +7,7 @@ import pytest
 from tests.jax.cases import fitted, rare_dummy, visited
 
 import gumbelrace as gr
-from gumbelrace.errors import PoorFit
+from gumbelrace.errors import NotConverged, PoorFit
 from gumbelrace.models import logistic
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
@@ -54,7 +54,7 @@ def of_uniform_rows():
 def test_rows_without_weights_are_noticed():
     """Negative control, of the test above and of the check at the end of a run."""
     blind = replace(fitted(), _chains=of_uniform_rows())
-    with pytest.warns((PoorFit, gr.PromiseBroken)):
+    with pytest.warns((NotConverged, PoorFit, gr.PromiseBroken)):
         found = blind.sample(500, chains=CHAINS, rng_key=1, progress=False)
     shares, margin = visited(rare_dummy().law, found.positions[:, :, 1])
     assert not (np.abs(shares - 0.125) < margin).all()
@@ -177,5 +177,5 @@ def test_a_funnel_is_warned_of():
 
     start = {"v": 0.0, "x": np.zeros(8)}
     fit = raced.posterior(of_row, {"y": y, "group": groups}, start=start, log_prior=of_funnel)
-    with pytest.warns(PoorFit, match="r-hat is|does not fit"):
+    with pytest.warns((NotConverged, PoorFit), match="r-hat is|does not fit"):
         fit.sample(500, rng_key=0, progress=False)

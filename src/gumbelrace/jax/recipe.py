@@ -78,7 +78,7 @@ class JaxPosterior:
 
         Warns
         -----
-        PoorFit
+        PoorFit, NotConverged
             The normal law is so far from the posterior that little is saved, or r-hat is above 1.01.
         PromiseBroken
             Moves that were judged again by all rows do not keep detailed balance.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gumbelrace.errors import PoorFit
+from gumbelrace.errors import NotConverged, PoorFit
 from gumbelrace.laplace.mode import listed
 from gumbelrace.laplace.model import Floats
 from gumbelrace.laplace.pilot import Forecast
@@ -35,7 +35,7 @@ def warn_of_rhat(rhat: Floats, names: Sequence[str]) -> None:
         warnings.warn(
             f"r-hat is {np.nanmax(rhat):.3f}, above {MOST_RHAT}, for {listed(names, apart)}: the chains "
             "have not met; draw more, or use a sampler that reads all rows",
-            PoorFit,
+            NotConverged,
             stacklevel=4,
         )
 

@@ -86,8 +86,9 @@ class Posterior:
         Warns
         -----
         PoorFit
-            The pilot found that the normal law is so far from the posterior that little is saved, or chains
-            disagree (R-hat above 1.01).
+            The pilot found that the normal law is so far from the posterior that little is saved.
+        NotConverged
+            Chains disagree: r-hat is above 1.01.
         PromiseBroken
             As `run` does.
         """

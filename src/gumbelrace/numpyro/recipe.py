@@ -100,7 +100,7 @@ def sample(
 
     Warns
     -----
-    PoorFit, PromiseBroken
+    PoorFit, NotConverged, PromiseBroken
         As `gumbelrace.jax.JaxPosterior.sample` does.
 
     Examples

@@ -1,11 +1,12 @@
 """Draws from the posterior of a PyMC model, in one call like `pymc.sample`."""
 
 import time
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from gumbelrace.core.random import Rng, as_generator
-from gumbelrace.errors import optional
+from gumbelrace.errors import NotConverged, optional
 from gumbelrace.laplace.posterior import Posterior, made_ready
 from gumbelrace.laplace.progress import Progress
 from gumbelrace.methods.base import Method
@@ -93,7 +94,8 @@ def sample(
     pymc, rng, begun = optional("pymc", "pymc"), as_generator(random_seed), time.perf_counter()
     model, said = pymc.modelcontext(model), Progress(progressbar)
     fit, compiled = made_ready_for(model, said, method)
-    with said("drawing"):
+    with said("drawing"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConverged)  # PyMC's own checks are made below
         options = {"progress": progressbar, "check": check}
         trace = fit.sample(draws, chains=chains, warmup=tune, rng=rng, **options)
     with said("deterministics"):
