@@ -50,15 +50,15 @@ class Sparse(NamedTuple):
     values: Floats
 
 
-def sparse(matrix: Floats, least: float = 0.0) -> Sparse:
-    """Keep the entries of a matrix whose size is more than `least`.
+def sparse(matrix: Floats) -> Sparse:
+    """Keep the entries of a matrix that are not zero.
 
     Examples
     --------
     >>> sparse(np.array([[1.0, 0.0], [2.0, 3.0]])).columns
     array([0, 0, 1])
     """
-    kept = np.abs(matrix) > least
+    kept = matrix != 0.0
     rows, columns = np.nonzero(kept)
     starts = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
     return Sparse(starts.astype(np.int64), columns.astype(np.int64), matrix[rows, columns])

@@ -28,7 +28,7 @@ SEED = 2
 VARIANCE, ACCEPTED = 0.4, 0.6
 # Of a coordinate that cannot be cut, and is accepted less often than that, smaller steps are made.
 SELDOM, SMALL_STEP = 0.3, 0.8
-# Entries of the precision below that share of the diagonal are zero but for rounding.
+# Entries of matrices below that share of their rows' and columns' sizes are zero but for rounding.
 ZERO = 1e-12
 # Parameters that more than that share of the others depend on belong to all rows.
 SHARED = 0.25
@@ -85,26 +85,36 @@ def plan_blocks(model: BlockModel, mode: Mode) -> Planned:
             waiting = cut(coordinates, tried) + waiting
             continue
         weights = row_weights(tried.squares) if len(tried.rows) else None
-        likelihood = model.likelihood_of(mode, tried.rows, weights)
+        # A block of the prior alone still has a row, which says nothing.
+        rows = tried.rows if len(tried.rows) else np.zeros(1, np.int64)
+        likelihood = model.likelihood_of(mode, rows, weights)
         rho = SMALL_STEP if tried.accepted < SELDOM else 0.0
         blocks.append(block_of(likelihood, coordinates, whitened, rho))
         forecasts.append((tried.accepted, rows_of(tried, weights)))
-    gradient, hessian = mode.factors.gradient, mode.factors.hessian
-    law = Law(mode.theta, whitened.whitening, gradient, sparse(hessian, ZERO * np.abs(hessian).max()))
+    hessian = without_rounding(mode.factors.hessian, np.sqrt(np.diag(mode.precision)))
+    law = Law(mode.theta, whitened.whitening, mode.factors.gradient, sparse(hessian))
     return Planned(blocks, law, forecast_of(forecasts, trial.misfit, model.size))
 
 
 def whitened_by(precision: Floats) -> Whitened:
     """Order parameters, and factorise."""
-    d, diagonal = len(precision), np.sqrt(np.diag(precision))
-    nonzero = np.abs(precision) > ZERO * diagonal[:, None] * diagonal
-    partners = nonzero.sum(axis=1)
+    d, scale = len(precision), np.sqrt(np.diag(precision))
+    coupled = without_rounding(precision, scale)
+    partners = (coupled != 0.0).sum(axis=1)
     order = np.argsort(partners, kind="stable")
-    factor = np.linalg.cholesky(np.where(nonzero, precision, 0.0)[np.ix_(order, order)])
+    factor = np.linalg.cholesky(coupled[np.ix_(order, order)])
     root = scipy.linalg.solve_triangular(factor.T, np.eye(d), lower=False)
-    starts, columns, values = sparse(np.ascontiguousarray(factor.T), ZERO * np.abs(factor).max())
+    root = without_rounding(root, np.linalg.norm(root, axis=1), np.ones(d))
+    factor = without_rounding(factor, scale[order], np.ones(d))
+    starts, columns, values = sparse(np.ascontiguousarray(factor.T))
     shared = int(np.sum(partners <= max(SHARED * d, 1)))
     return Whitened(order, root, shared, Sparse(starts, order[columns], values))
+
+
+def without_rounding(matrix: Floats, rows: Floats, columns: Floats | None = None) -> Floats:
+    """Put zeros where entries are nothing but rounding, beside the sizes of rows and columns."""
+    sizes = rows[:, None] * (rows if columns is None else columns)
+    return np.where(np.abs(matrix) > ZERO * sizes, matrix, 0.0)
 
 
 class Trial:
@@ -150,7 +160,7 @@ def cut(coordinates: Indices, tried: Tried) -> list[Indices]:
 def block_of(likelihood: Any, coordinates: Indices, whitened: Whitened, correlation: float) -> Block:
     """Give a block, with what it changes."""
     columns = whitened.root[:, coordinates]
-    changed = np.flatnonzero(np.abs(columns).max(axis=1) > ZERO * np.abs(columns).max())
+    changed = np.flatnonzero(columns.any(axis=1))
     matrix = np.ascontiguousarray(columns[changed])
     return Block(likelihood, coordinates, whitened.order[changed], matrix, correlation)
 
