@@ -102,7 +102,7 @@ def whitened_by(precision: Floats) -> Whitened:
     coupled = without_rounding(precision, scale)
     partners = (coupled != 0.0).sum(axis=1)
     order = np.argsort(partners, kind="stable")
-    factor = np.linalg.cholesky(coupled[np.ix_(order, order)])
+    factor = np.asarray(np.linalg.cholesky(coupled[np.ix_(order, order)]), np.float64)
     root = scipy.linalg.solve_triangular(factor.T, np.eye(d), lower=False)
     root = without_rounding(root, np.linalg.norm(root, axis=1), np.ones(d))
     factor = without_rounding(factor, scale[order], np.ones(d))
