@@ -26,6 +26,8 @@ from gumbelrace.control_variates.pilot import (
     laplace_factor,
     misfit,
     pilot_points,
+    points_beside,
+    rows_at,
 )
 from gumbelrace.core.jit import kernel, part, users
 from gumbelrace.core.orders import NO_ROWS
@@ -43,6 +45,8 @@ Floats = NDArray[np.float64]
 LEAST_BOUND = 1e-3
 # Rows at which a user's own residual is compared with what it should be.
 CHECKED = 16
+# Rounding may be this many times as large as where it was seen.
+SAFETY = 8.0
 
 
 class Pilot(NamedTuple):
@@ -75,9 +79,9 @@ class ParameterTaylor:
     bounds : ndarray of shape (N,) or (), or None
         M_n of all rows.
     rounding : float
-        Times 1 + ‖t‖², added to the range of the residuals.
+        Times 1 + ‖Wt‖², added to the range of the residuals.
     metric : ndarray of shape (d, d)
-        W.
+        W, invertible.
     rows : Rows
         The head, which is read in full, the tail, and weights and bounds of the residuals.
     pilot : Pilot or None
@@ -104,9 +108,6 @@ class ParameterTaylor:
     needs_head: bool = True
 
     def __post_init__(self) -> None:
-        d = len(self.centre)
-        if self.metric.shape != (d, d):
-            raise ShapeMismatch(f"metric has shape {self.metric.shape}; it must be {(d, d)}")
         if not all(np.isfinite(part).all() for part in (self.value, self.gradient, self.hessian)):
             raise InvalidArgument("log factors have no finite value, gradient or Hessian at the centre")
         if self.remainder == np.inf:
@@ -157,6 +158,13 @@ class ParameterTaylor:
             )
         if self.residual is not None:
             check_residual(likelihood, self)
+        if self.remainder is None:
+            return self._piloted(likelihood)
+        seen = rounding_seen(likelihood, self)
+        return replace(self, rounding=max(self.rounding, seen))._piloted(likelihood)
+
+    def _piloted(self, likelihood: Likelihood) -> "ParameterTaylor":
+        """Give the same expansion, its head and weights chosen by a pilot if that is left to one."""
         if self.pilot is None:
             return self
         outer, spread, _ = self.pilot
@@ -247,7 +255,7 @@ class Form(NamedTuple):
 @part
 def known_sum(step: Floats, form: Form) -> tuple[float, float]:
     """Give G·t + ½ t'Ht, and the largest size of a residual, -1 if it is not known."""
-    total, squared, length = 0.0, 0.0, 0.0
+    total, squared = 0.0, 0.0
     for i in range(len(step)):
         curved, scaled = 0.0, 0.0
         for j in range(len(step)):
@@ -255,13 +263,12 @@ def known_sum(step: Floats, form: Form) -> tuple[float, float]:
             scaled += form.metric[i, j] * step[j]
         total += step[i] * (form.gradient[i] + 0.5 * curved)
         squared += scaled * scaled
-        length += step[i] * step[i]
     remainder, rounding, order = form.numbers
     if remainder < 0.0:
         return total, -1.0
     # A root takes a tenth of the time of a power, which would be a tenth of a step.
     distance = squared if order == 1.0 else squared * np.sqrt(squared)
-    return total, remainder * distance + rounding * (1.0 + length)
+    return total, remainder * distance + rounding * (1.0 + squared)
 
 
 @kernel
@@ -329,6 +336,19 @@ def check_residual(likelihood: Likelihood, control: ParameterTaylor) -> None:
         raise InvalidArgument("residual is not log_factor less its expansion; mend it, or leave it out")
 
 
+def rounding_seen(likelihood: Likelihood, control: ParameterTaylor) -> float:
+    """Give how far rounding moves residuals, on the safe side: so close to the centre nothing else is left.
+
+    A log factor may lose digits within, of y - x·θ for example, that its terms do not know of.
+    """
+    factor = laplace_factor(control.hessian, control.metric.T @ control.metric)
+    points = points_beside(control.centre, factor)
+    tail, bounds = control.rows.tail, control.rows.bounds
+    found = [np.abs(left[tail]).max() for _, left in rows_at(likelihood, control, points)]
+    least = 1.0 if bounds is None else bounds[tail].min()
+    return SAFETY * float(max(found, default=0.0) / least)
+
+
 class Sums(NamedTuple):
     """Sums over rows."""
 
@@ -349,22 +369,34 @@ class _Totals(NamedTuple):
     numbers: Floats  # the sum of values, the largest size of a row's terms
 
 
-def sums_of(terms: Any, data: tuple[Any, ...], centre: Floats, rows: NDArray[np.int64], order: int) -> Sums:
-    """Sum values, gradients and Hessians, found from derivatives along the axes and between them."""
+def sums_of(
+    terms: Any,
+    data: tuple[Any, ...],
+    centre: Floats,
+    rows: NDArray[np.int64],
+    order: int,
+    units: Floats | None = None,
+) -> Sums:
+    """Sum values, gradients and Hessians, found from derivatives along the axes and between them.
+
+    `units` are lengths of the axes, for what depends on them: rounding, and the largest size of terms.
+    """
     d = len(centre)
-    axes = np.eye(d)
+    scale = np.ones(d) if units is None else units
+    axes = np.diag(scale)
     first, second = np.triu_indices(d, 1)
     directions = np.concatenate([axes, axes[first] + axes[second]]) if order == 2 else axes
     slopes, curvatures, own = np.zeros((3, len(directions)))
     totals = _Totals(slopes, curvatures, own, np.zeros((d, d)), np.zeros(2))
     _directional_sums(terms)(rows, centre, directions, data, totals)
-    (value, largest), outer = totals.numbers.tolist(), totals.outer
+    (value, largest), areas = totals.numbers.tolist(), np.outer(scale, scale)
+    outer = totals.outer / areas
     if order == 1:
-        return Sums(value, slopes, np.zeros((d, d)), outer, largest)
+        return Sums(value, slopes / scale, np.zeros((d, d)), outer, largest)
     hessian = np.diag(curvatures[:d])
     between = 0.5 * (curvatures[d:] - curvatures[first] - curvatures[second])
     hessian[first, second] = hessian[second, first] = between
-    return Sums(value, slopes[:d], hessian, outer, largest)
+    return Sums(value, slopes[:d] / scale, hessian / areas, outer, largest)
 
 
 @functools.lru_cache(maxsize=256)

@@ -37,6 +37,8 @@ Indices = NDArray[np.int64]
 POINTS = 16
 WIDER = 1.5
 SEED = 0
+# How close points lie to a centre where rounding is looked for, in standard deviations, and how many do.
+BESIDE, FEW = 1e-5, 4
 # Directions in which the data say less than this share of what they say in others are left out.
 LEAST = 1e-12
 
@@ -52,6 +54,14 @@ def pilot_points(centre: Floats, factor: Floats) -> Floats:
     """Draw points around a centre, `factor` being a square root of the covariance of Laplace's law."""
     normal = np.random.default_rng(SEED).standard_normal((POINTS, len(centre)))
     points: Floats = centre + WIDER * normal @ factor.T
+    return points
+
+
+def points_beside(centre: Floats, factor: Floats) -> Floats:
+    """Draw points so close to a centre that residuals are nothing but rounding, yet none equals it."""
+    steps = BESIDE * pilot_points(np.zeros(len(centre)), factor)[:FEW]
+    least = FEW * np.spacing(np.abs(centre))
+    points: Floats = centre + np.copysign(np.maximum(np.abs(steps), least), steps)
     return points
 
 
@@ -88,7 +98,7 @@ def misfit(likelihood: Likelihood, control: Family, points: Floats) -> Misfit:
     """Compare log factors with a control variate at points, leaving out those that are not possible."""
     mean, spread, plain_mean = np.zeros((3, likelihood.size))
     count, plain_spread = 0, 0.0
-    for plain, left in _rows_at(likelihood, control, points):
+    for plain, left in rows_at(likelihood, control, points):
         count += 1
         # Welford's update: no more than one point is held.
         change, plain_change = left - mean, plain - plain_mean
@@ -102,7 +112,7 @@ def misfit(likelihood: Likelihood, control: Family, points: Floats) -> Misfit:
     return Misfit(2.0 * spread / (count - 1), 2.0 * plain_spread / (count - 1))
 
 
-def _rows_at(likelihood: Likelihood, control: Family, points: Floats) -> Iterator[tuple[Floats, Floats]]:
+def rows_at(likelihood: Likelihood, control: Family, points: Floats) -> Iterator[tuple[Floats, Floats]]:
     """Give the log factors of all rows and their residuals, at one point after the other."""
     rows, arm = np.arange(likelihood.size), np.zeros(1, np.int64)
     for point in points:
