@@ -158,9 +158,9 @@ class ParameterTaylor:
             )
         if self.residual is not None:
             check_residual(likelihood, self)
-        if self.remainder is None:
+        if self.bounds is None:
             return self._piloted(likelihood)
-        seen = rounding_seen(likelihood, self)
+        seen = rounding_seen(likelihood, self, self.bounds)
         return replace(self, rounding=max(self.rounding, seen))._piloted(likelihood)
 
     def _piloted(self, likelihood: Likelihood) -> "ParameterTaylor":
@@ -336,17 +336,19 @@ def check_residual(likelihood: Likelihood, control: ParameterTaylor) -> None:
         raise InvalidArgument("residual is not log_factor less its expansion; mend it, or leave it out")
 
 
-def rounding_seen(likelihood: Likelihood, control: ParameterTaylor) -> float:
-    """Give how far rounding moves residuals, on the safe side: so close to the centre nothing else is left.
+def rounding_seen(likelihood: Likelihood, control: ParameterTaylor, bounds: Floats) -> float:
+    """Give how far rounding moves residuals beyond their bounds close to the centre, on the safe side.
 
     A log factor may lose digits within, of y - x·θ for example, that its terms do not know of.
     """
     factor = laplace_factor(control.hessian, control.metric.T @ control.metric)
-    points = points_beside(control.centre, factor)
-    tail, bounds = control.rows.tail, control.rows.bounds
-    found = [np.abs(left[tail]).max() for _, left in rows_at(likelihood, control, points)]
-    least = 1.0 if bounds is None else bounds[tail].min()
-    return SAFETY * float(max(found, default=0.0) / least)
+    tail, relative, seen = control.rows.tail, control.rows.bounds, 0.0
+    for point in points_beside(control.centre, factor, control.order):
+        distance = np.linalg.norm(control.metric @ (point - control.centre))
+        allowed = bounds * distance ** (control.order + 1)
+        for _, left in rows_at(likelihood, control, point[None]):
+            seen = max(seen, float((np.abs(left) - allowed)[tail].max()))
+    return SAFETY * seen / (1.0 if relative is None else float(relative[tail].min()))
 
 
 class Sums(NamedTuple):

@@ -37,8 +37,10 @@ Indices = NDArray[np.int64]
 POINTS = 16
 WIDER = 1.5
 SEED = 0
-# How close points lie to a centre where rounding is looked for, in standard deviations, and how many do.
-BESIDE, FEW = 1e-5, 4
+# How much smaller remainders are, where rounding is looked for, than at a standard deviation: large ones
+# would hide it, and steps that are themselves lost by rounding would show too little of it.
+BESIDE = np.array([1e-9, 1e-12, 1e-15, 1e-18])
+ULPS = 4.0
 # Directions in which the data say less than this share of what they say in others are left out.
 LEAST = 1e-12
 
@@ -57,10 +59,11 @@ def pilot_points(centre: Floats, factor: Floats) -> Floats:
     return points
 
 
-def points_beside(centre: Floats, factor: Floats) -> Floats:
-    """Draw points so close to a centre that residuals are nothing but rounding, yet none equals it."""
-    steps = BESIDE * pilot_points(np.zeros(len(centre)), factor)[:FEW]
-    least = FEW * np.spacing(np.abs(centre))
+def points_beside(centre: Floats, factor: Floats, order: int) -> Floats:
+    """Draw points so close to a centre that residuals are little but rounding, yet none equals it."""
+    distances = BESIDE[:, None] ** (1.0 / (order + 1))
+    steps = distances * pilot_points(np.zeros(len(centre)), factor)[: len(BESIDE)]
+    least = ULPS * np.spacing(np.abs(centre))
     points: Floats = centre + np.copysign(np.maximum(np.abs(steps), least), steps)
     return points
 

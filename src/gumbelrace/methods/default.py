@@ -33,11 +33,12 @@ from gumbelrace.errors import FactorFailed, InvalidArgument, InvalidReward
 from gumbelrace.methods.absorb import Absorb
 from gumbelrace.methods.base import Asked, Method, Promise, checked_delta, checked_method
 from gumbelrace.methods.betting import Betting
+from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.loop import Plan
 from gumbelrace.methods.penalty import Penalty
 from gumbelrace.methods.race import Race
 from gumbelrace.methods.state import Question, Results
-from gumbelrace.methods.thinning import Thinning
+from gumbelrace.methods.thinning import Thinning, rings_of
 from gumbelrace.population.base import Floats, Population, SharedPopulation
 from gumbelrace.population.table import as_population
 
@@ -218,7 +219,12 @@ def rings_are_few(moves: Callable[[], Sequence[SharedPopulation]]) -> bool:
     """Whether typical moves cost `Thinning` fewer rows than `Penalty`; not if none is known."""
     least = Penalty().least_rows
     try:
-        return Thinning().rows_a_move(moves(), least) < least
+        typical = moves()
+        if not Thinning().rows_a_move(typical, least) < least:
+            return False
+        # Rings may be so few that none would notice a bound that does not hold: all rows are read once.
+        Exact().best(max(typical, key=rings_of), None, np.random.default_rng(0))
+        return True
     except (FactorFailed, InvalidReward):
         return False  # where no proposal goes, log factors need not be numbers; but bounds hold everywhere
 
