@@ -69,7 +69,8 @@ def parameter_taylor(
     -----
     ``likelihood.minus(...)`` is where the expansion meets its log factors. It reads all rows there at 16
     points around the centre. If rows that would be missed remain, it warns of `UnevenResiduals`. The
-    residuals there also give each row a weight, for methods that draw rows with replacement.
+    residuals there also give each row a weight, for methods that draw rows with replacement. With a
+    `remainder` it also reads them at 4 points next to the centre, where residuals are nothing but rounding.
 
     Examples
     --------
