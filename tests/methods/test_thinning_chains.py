@@ -9,7 +9,7 @@ from scipy.special import log_ndtr, softmax
 from tests.methods.test_thinning import HalfDeaf
 
 import gumbelrace as gr
-from gumbelrace.control_variates import expansion
+from gumbelrace.control_variates import pilot
 from gumbelrace.core.rows import Rows
 from gumbelrace.errors import RewardOutOfRange
 from gumbelrace.models import logistic, probit, student
@@ -251,6 +251,6 @@ def test_observations_far_from_zero_keep_to_their_bounds(shift, monkeypatch):
         return kernel.steps(np.random.default_rng(9), kernel.start(law.mean), 50_000)[1]
 
     assert chain().evaluations.mean() < 2.0
-    monkeypatch.setattr(expansion, "SAFETY", 0.0)
+    monkeypatch.setattr(pilot, "SAFETY", 0.0)
     with pytest.raises(RewardOutOfRange, match="row"):
         chain()

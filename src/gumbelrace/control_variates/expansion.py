@@ -26,8 +26,7 @@ from gumbelrace.control_variates.pilot import (
     laplace_factor,
     misfit,
     pilot_points,
-    points_beside,
-    rows_at,
+    rounding_seen,
 )
 from gumbelrace.core.jit import kernel, part, users
 from gumbelrace.core.orders import NO_ROWS
@@ -45,8 +44,6 @@ Floats = NDArray[np.float64]
 LEAST_BOUND = 1e-3
 # Rows at which a user's own residual is compared with what it should be.
 CHECKED = 16
-# Rounding may be this many times as large as where it was seen.
-SAFETY = 8.0
 
 
 class Pilot(NamedTuple):
@@ -334,21 +331,6 @@ def check_residual(likelihood: Likelihood, control: ParameterTaylor) -> None:
         found, plain - approximation.values(rows, arm), rtol=1e-6, atol=1e-9 * np.abs(plain).max()
     ):
         raise InvalidArgument("residual is not log_factor less its expansion; mend it, or leave it out")
-
-
-def rounding_seen(likelihood: Likelihood, control: ParameterTaylor, bounds: Floats) -> float:
-    """Give how far rounding moves residuals beyond their bounds close to the centre, on the safe side.
-
-    A log factor may lose digits within, of y - x·θ for example, that its terms do not know of.
-    """
-    factor = laplace_factor(control.hessian, control.metric.T @ control.metric)
-    tail, relative, seen = control.rows.tail, control.rows.bounds, 0.0
-    for point in points_beside(control.centre, factor, control.order):
-        distance = np.linalg.norm(control.metric @ (point - control.centre))
-        allowed = bounds * distance ** (control.order + 1)
-        for _, left in rows_at(likelihood, control, point[None]):
-            seen = max(seen, float((np.abs(left) - allowed)[tail].max()))
-    return SAFETY * seen / (1.0 if relative is None else float(relative[tail].min()))
 
 
 class Sums(NamedTuple):

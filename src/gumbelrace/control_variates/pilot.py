@@ -41,6 +41,8 @@ SEED = 0
 # would hide it, and steps that are themselves lost by rounding would show too little of it.
 BESIDE = np.array([1e-9, 1e-12, 1e-15, 1e-18])
 ULPS = 4.0
+# Rounding may be this many times as large as where it was seen.
+SAFETY = 8.0
 # Directions in which the data say less than this share of what they say in others are left out.
 LEAST = 1e-12
 
@@ -128,6 +130,21 @@ def rows_at(likelihood: Likelihood, control: Family, points: Floats) -> Iterator
         left = plain - approximation.values(rows, arm)[:, 0]
         if np.isfinite(left).all():
             yield plain, left
+
+
+def rounding_seen(likelihood: Likelihood, control: Any, bounds: Floats) -> float:
+    """Give how far rounding moves residuals beyond their bounds close to the centre, on the safe side.
+
+    A log factor may lose digits within, of y - x·θ for example, that its terms do not know of.
+    """
+    factor = laplace_factor(control.hessian, control.metric.T @ control.metric)
+    tail, relative, seen = control.rows.tail, control.rows.bounds, 0.0
+    for point in points_beside(control.centre, factor, control.order):
+        distance = np.linalg.norm(control.metric @ (point - control.centre))
+        allowed = bounds * distance ** (control.order + 1)
+        for _, left in rows_at(likelihood, control, point[None]):
+            seen = max(seen, float((np.abs(left) - allowed)[tail].max()))
+    return SAFETY * seen / (1.0 if relative is None else float(relative[tail].min()))
 
 
 def farthest(distance: Floats, share: float) -> Indices:
