@@ -241,6 +241,7 @@ SIZE = len(MODEL.x)
         ({"remainder": np.inf}, InvalidArgument, "infinite"),
         ({"remainder": np.full(SIZE, np.inf), "outliers": 0.5}, InvalidArgument, "infinite"),
         ({"remainder": np.ones(SIZE - 1)}, InvalidArgument, rf"\({SIZE},\)"),
+        ({"metric": np.diag([1.0, 0.0, 1.0])}, InvalidArgument, "metric has no inverse"),
         ({"metric": np.eye(2)}, ShapeMismatch, r"metric has shape \(2, 2\); it must be \(3, 3\)"),
     ],
 )

@@ -11,7 +11,7 @@ from tests.control_variates.cases import SIZE, assert_same_sums, raced
 from tests.control_variates.test_data import derivatives, log_factor, rewards_of
 
 import gumbelrace as gr
-from gumbelrace.control_variates.pilot import _rows_at, laplace_factor
+from gumbelrace.control_variates.pilot import laplace_factor, rows_at
 from gumbelrace.errors import BlindPilot, InvalidArgument, UnevenResiduals
 from gumbelrace.models import logistic
 
@@ -205,5 +205,5 @@ def test_a_pilot_beside_declared_rows_looks_at_the_rows_themselves():
     x, y = rng.normal(size=(2000, 2)), rng.integers(0, 2, 2000).astype(float)
     declared = gr.likelihood(logistic.log_factor, (x, y), 2000, impossible=np.arange(900))
     taylor, point = gr.parameter_taylor(logistic.terms, (x, y), 2000, np.zeros(2)), np.array([0.3, -0.2])
-    ((found, _),) = _rows_at(declared, taylor, point[None])
+    ((found, _),) = rows_at(declared, taylor, point[None])
     np.testing.assert_allclose(found, [logistic.log_factor(n, point, x, y) for n in range(2000)])

@@ -9,6 +9,7 @@ from scipy.special import log_ndtr, softmax
 from tests.methods.test_thinning import HalfDeaf
 
 import gumbelrace as gr
+from gumbelrace.control_variates import pilot
 from gumbelrace.core.rows import Rows
 from gumbelrace.errors import RewardOutOfRange
 from gumbelrace.models import logistic, probit, student
@@ -186,6 +187,70 @@ def test_what_rings_reject_counts_as_well():
     assert gr.Thinning().rows_a_move([gr.table(0.01 * rewards)], 48.0) < 1.0
 
 
-def test_a_bound_that_does_not_hold_is_not_relied_upon():
+@numba.njit
+def nowhere(theta):
+    return -np.inf
+
+
+def test_a_bound_that_does_not_hold_is_an_error_when_the_default_is_chosen():
+    """Unless the prior rules the points out: bounds need not hold there."""
     likelihood = Regression(1, every=5).likelihood("rows", share=0.1)
-    assert repr(gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.1)).method) == "default method (Penalty)"
+    with pytest.raises(RewardOutOfRange, match="row"):
+        gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.1))
+    kernel = gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.1), log_prior=nowhere)
+    assert repr(kernel.method) == "default method (Penalty)"
+
+
+def many_rows(observe, model, numbers=(), unit=1.0, metric=True):
+    """Give the residuals of 20,000 rows, the second column in another unit, and the Laplace law."""
+    rng = np.random.default_rng(7)
+    z = np.column_stack([np.ones(20_000), rng.normal(size=20_000)])
+    data = (z * [1.0, unit], observe(rng, z), *numbers)
+    mode, hessian = model.mode(*data)
+    law = gr.kernels.NormalPseudoprior(mode, np.linalg.inv(-hessian))
+    scale = np.linalg.inv(law.root)
+    remainder = model.remainder(data[0], scale, *numbers)
+    given = {"metric": scale} if metric else {}
+    taylor = gr.parameter_taylor(model.terms, data, len(z), mode, remainder=remainder, **given)
+    return gr.likelihood(model.log_factor, data, len(z)).minus(taylor), law
+
+
+def coins(rng, z):
+    return (rng.uniform(size=len(z)) < 1.0 / (1.0 + np.exp(-z[:, 1]))).astype(float)
+
+
+def test_a_forgotten_metric_is_noticed_though_rings_are_few():
+    with pytest.raises(RewardOutOfRange, match="row"):
+        gr.Metropolis(many_rows(coins, logistic, metric=False)[0], gr.kernels.RandomWalk(0.1))
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e-3, 1e3, 1e6])
+def test_what_is_read_does_not_depend_on_units(unit):
+    """The same chain, by the same random numbers: within a factor of 2."""
+    read = []
+    for each in (1.0, unit):
+        likelihood, law = many_rows(coins, logistic, unit=each)
+        kernel = gr.Metropolis(likelihood, gr.kernels.Autoregressive(law, 0.0))
+        assert repr(kernel.method) == "default method (Thinning)"
+        _, info = kernel.steps(np.random.default_rng(8), kernel.start(law.mean), 20_000)
+        read.append(info.evaluations.sum())
+    assert 0.5 < read[0] / read[1] < 2.0
+
+
+@pytest.mark.parametrize("shift", [1e6, 1.7e9])
+def test_observations_far_from_zero_keep_to_their_bounds(shift, monkeypatch):
+    """Differences of y and x·θ have lost digits: bounds that do not allow for what is seen fail."""
+
+    def far(rng, z):
+        return shift + z[:, 1] + rng.standard_t(4.0, size=len(z))
+
+    def chain():
+        likelihood, law = many_rows(far, student, (4.0, 1.0))
+        kernel = gr.Metropolis(likelihood, gr.kernels.Autoregressive(law, 0.0))
+        assert repr(kernel.method) == "default method (Thinning)"
+        return kernel.steps(np.random.default_rng(9), kernel.start(law.mean), 50_000)[1]
+
+    assert chain().evaluations.mean() < 2.0
+    monkeypatch.setattr(pilot, "SAFETY", 0.0)
+    with pytest.raises(RewardOutOfRange, match="row"):
+        chain()

@@ -26,6 +26,7 @@ from gumbelrace.control_variates.pilot import (
     laplace_factor,
     misfit,
     pilot_points,
+    rounding_seen,
 )
 from gumbelrace.core.jit import kernel, part, users
 from gumbelrace.core.orders import NO_ROWS
@@ -78,9 +79,9 @@ class ParameterTaylor:
     bounds : ndarray of shape (N,) or (), or None
         M_n of all rows.
     rounding : float
-        Times 1 + ‖t‖², added to the range of the residuals.
+        Times 1 + ‖Wt‖², added to the range of the residuals.
     metric : ndarray of shape (d, d)
-        W.
+        W, invertible.
     rows : Rows
         The head, which is read in full, the tail, and weights and bounds of the residuals.
     pilot : Pilot or None
@@ -107,9 +108,6 @@ class ParameterTaylor:
     needs_head: bool = True
 
     def __post_init__(self) -> None:
-        d = len(self.centre)
-        if self.metric.shape != (d, d):
-            raise ShapeMismatch(f"metric has shape {self.metric.shape}; it must be {(d, d)}")
         if not all(np.isfinite(part).all() for part in (self.value, self.gradient, self.hessian)):
             raise InvalidArgument("log factors have no finite value, gradient or Hessian at the centre")
         if self.remainder == np.inf:
@@ -160,6 +158,13 @@ class ParameterTaylor:
             )
         if self.residual is not None:
             check_residual(likelihood, self)
+        if self.bounds is None:
+            return self._piloted(likelihood)
+        seen = rounding_seen(likelihood, self, self.bounds)
+        return replace(self, rounding=max(self.rounding, seen))._piloted(likelihood)
+
+    def _piloted(self, likelihood: Likelihood) -> "ParameterTaylor":
+        """Give the same expansion, its head and weights chosen by a pilot if that is left to one."""
         if self.pilot is None:
             return self
         outer, spread, _ = self.pilot
@@ -250,7 +255,7 @@ class Form(NamedTuple):
 @part
 def known_sum(step: Floats, form: Form) -> tuple[float, float]:
     """Give G·t + ½ t'Ht, and the largest size of a residual, -1 if it is not known."""
-    total, squared, length = 0.0, 0.0, 0.0
+    total, squared = 0.0, 0.0
     for i in range(len(step)):
         curved, scaled = 0.0, 0.0
         for j in range(len(step)):
@@ -258,13 +263,12 @@ def known_sum(step: Floats, form: Form) -> tuple[float, float]:
             scaled += form.metric[i, j] * step[j]
         total += step[i] * (form.gradient[i] + 0.5 * curved)
         squared += scaled * scaled
-        length += step[i] * step[i]
     remainder, rounding, order = form.numbers
     if remainder < 0.0:
         return total, -1.0
     # A root takes a tenth of the time of a power, which would be a tenth of a step.
     distance = squared if order == 1.0 else squared * np.sqrt(squared)
-    return total, remainder * distance + rounding * (1.0 + length)
+    return total, remainder * distance + rounding * (1.0 + squared)
 
 
 @kernel
@@ -360,8 +364,17 @@ class _OfRow(NamedTuple):
     active: NDArray[np.int64]  # the parameters that it depends on
 
 
-def sums_of(terms: Any, data: tuple[Any, ...], centre: Floats, rows: NDArray[np.int64], order: int) -> Sums:
+def sums_of(
+    terms: Any,
+    data: tuple[Any, ...],
+    centre: Floats,
+    rows: NDArray[np.int64],
+    order: int,
+    units: Floats | None = None,
+) -> Sums:
     """Sum values, gradients and Hessians, found from derivatives along the axes and between them.
+
+    `units` are lengths of the axes, for what depends on them: rounding, and the largest size of terms.
 
     Where parameters are many, a row's derivatives are taken between those only on which it depends: along
     whose axis it changes at the centre, or at a point beside it (at the centre itself a derivative may
@@ -370,25 +383,26 @@ def sums_of(terms: Any, data: tuple[Any, ...], centre: Floats, rows: NDArray[np.
     random tells.
     """
     d = len(centre)
-    random = np.random.default_rng(SEED).standard_normal((2, d))
-    points = np.stack([centre, centre + BESIDE * random[0], random[1]])
+    scale = np.ones(d) if units is None else units
+    random = scale * np.random.default_rng(SEED).standard_normal((2, d))
+    points = np.stack([centre, centre + BESIDE * random[0], random[1], scale])
     totals = _Totals(np.zeros(d), np.zeros((d, d)), np.zeros((d, d)), np.zeros(2))
     of_row = _OfRow(np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d, np.int64))
     _sums(terms)(rows, points, order, data, totals, of_row)
-    value, largest = totals.numbers.tolist()
-    return Sums(value, *totals[:3], largest)
+    (value, largest), areas = totals.numbers.tolist(), np.outer(scale, scale)
+    return Sums(value, totals.gradient / scale, totals.hessian / areas, totals.outer / areas, largest)
 
 
 @functools.lru_cache(maxsize=256)
 def _sums(terms: Any) -> Any:
     @numba.njit(nogil=True)
     def add_up(rows, points, order, data, totals, of_row):  # type: ignore[no-untyped-def]
-        centre, beside, direction = points[0], points[1], points[2]
+        centre, beside, direction, units = points[0], points[1], points[2], points[3]
         axis, slopes, curvatures, active = of_row
         for n in rows:
             count, size, value = 0, 0.0, 0.0
             for i in range(len(centre)):
-                axis[i] = 1.0
+                axis[i] = units[i]
                 value, slopes[i], curvatures[i] = terms(n, centre, axis, *data)
                 matters = len(centre) <= FEW or slopes[i] != 0.0 or curvatures[i] != 0.0
                 if not matters:
@@ -412,9 +426,9 @@ def _sums(terms: Any) -> Any:
             for a in range(count):
                 i = active[a]
                 totals.hessian[i, i] += curvatures[i]
-                axis[i] = 1.0
+                axis[i] = units[i]
                 for b in range(a):
-                    axis[active[b]] = 1.0
+                    axis[active[b]] = units[active[b]]
                     _, _, both = terms(n, centre, axis, *data)
                     axis[active[b]] = 0.0
                     between = 0.5 * (both - curvatures[i] - curvatures[active[b]])

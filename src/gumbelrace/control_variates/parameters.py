@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 FORM = "terms(n, centre, direction, *data)"
 # Residuals are differences of numbers of the size of log factors: their range allows for rounding, by this
-# share of the largest terms.
+# share of the largest terms within ‖Wt‖ ≤ 1.
 ROUNDING = 1e-12
 
 
@@ -55,7 +55,7 @@ def parameter_taylor(
     remainder : float or array_like of shape (N,), optional
         M_n with ``|log f_n(θ) - h_n(θ)| ≤ M_n ‖W(θ - centre)‖^(order + 1)`` for every θ.
     metric : array_like of shape (d, d), optional
-        W; default: the identity.
+        W, invertible; default: the identity.
     outliers : float, optional
         Share of the rows that is read every time, the head: those with the largest M_n where each row's is
         given, else those with the largest residuals in the pilot. Default: as many as it takes that a race
@@ -69,7 +69,8 @@ def parameter_taylor(
     -----
     ``likelihood.minus(...)`` is where the expansion meets its log factors. It reads all rows there at 16
     points around the centre. If rows that would be missed remain, it warns of `UnevenResiduals`. The
-    residuals there also give each row a weight, for methods that draw rows with replacement.
+    residuals there also give each row a weight, for methods that draw rows with replacement. With a
+    `remainder` it also reads them at 4 points next to the centre, where residuals are nothing but rounding.
 
     Examples
     --------
@@ -91,9 +92,9 @@ def parameter_taylor(
     size = checked_count(size, "size")
     first = {"n": size - 1, "centre": point, "direction": np.ones_like(point)}
     try_out(Call(users(terms), FORM, first, data), numbers=3)
-    scale = np.eye(len(point)) if metric is None else np.ascontiguousarray(metric, np.float64)
+    scale, units = checked_metric(metric, len(point))
     bounds, rows = split_rows(remainder, outliers, size)
-    sums = sums_of(terms, data, point, rows.tail, order)
+    sums = sums_of(terms, data, point, rows.tail, order, units)
     return ParameterTaylor(
         point,
         terms,
@@ -117,6 +118,20 @@ def checked_centre(centre: ArrayLike, order: int) -> tuple[Floats, int]:
     if order not in (1, 2):
         raise InvalidArgument(f"order is {order!r}; it must be 1 or 2")
     return point, order
+
+
+def checked_metric(metric: ArrayLike | None, dimension: int) -> tuple[Floats, Floats]:
+    """Give W, and how far each parameter goes where ‖Wt‖ ≤ 1, as powers of 2: they scale exactly."""
+    scale = np.eye(dimension) if metric is None else np.ascontiguousarray(metric, np.float64)
+    if scale.shape != (dimension, dimension):
+        raise ShapeMismatch(f"metric has shape {scale.shape}; it must be {(dimension, dimension)}")
+    try:
+        reach = np.linalg.norm(np.linalg.inv(scale), axis=1)
+    except np.linalg.LinAlgError:
+        reach = np.full(dimension, np.nan)
+    if not np.isfinite(reach).all():
+        raise InvalidArgument("metric has no inverse; give a square root of a precision matrix")
+    return scale, np.exp2(np.round(np.log2(reach)))
 
 
 def split_rows(
@@ -186,9 +201,12 @@ def stored_taylor(
     bounds, rows = split_rows(remainder, outliers, size)
     sums = [part[rows.tail].sum(axis=0) for part in derivatives]
     hessian = sums[2] if order == 2 else np.zeros((d, d))
-    scale = np.eye(d) if metric is None else np.ascontiguousarray(metric, np.float64)
+    scale, units = checked_metric(metric, d)
     terms = _second if order == 2 else _first
-    sizes = sum(np.abs(part).reshape(size, -1).sum(axis=1) for part in derivatives)
+    weights = (np.ones(1), units, np.outer(units, units).ravel())
+    sizes = sum(
+        np.abs(part).reshape(size, -1) @ weight for part, weight in zip(derivatives, weights, strict=False)
+    )
     return ParameterTaylor(
         point,
         terms,

@@ -37,6 +37,12 @@ Indices = NDArray[np.int64]
 POINTS = 16
 WIDER = 1.5
 SEED = 0
+# How much smaller remainders are, where rounding is looked for, than at a standard deviation: large ones
+# would hide it, and steps that are themselves lost by rounding would show too little of it.
+BESIDE = np.array([1e-9, 1e-12, 1e-15, 1e-18])
+ULPS = 4.0
+# Rounding may be this many times as large as where it was seen.
+SAFETY = 8.0
 # Directions in which the data say less than this share of what they say in others are left out.
 LEAST = 1e-12
 
@@ -52,6 +58,15 @@ def pilot_points(centre: Floats, factor: Floats) -> Floats:
     """Draw points around a centre, `factor` being a square root of the covariance of Laplace's law."""
     normal = np.random.default_rng(SEED).standard_normal((POINTS, len(centre)))
     points: Floats = centre + WIDER * normal @ factor.T
+    return points
+
+
+def points_beside(centre: Floats, factor: Floats, order: int) -> Floats:
+    """Draw points so close to a centre that residuals are little but rounding, yet none equals it."""
+    distances = BESIDE[:, None] ** (1.0 / (order + 1))
+    steps = distances * pilot_points(np.zeros(len(centre)), factor)[: len(BESIDE)]
+    least = ULPS * np.spacing(np.abs(centre))
+    points: Floats = centre + np.copysign(np.maximum(np.abs(steps), least), steps)
     return points
 
 
@@ -88,7 +103,7 @@ def misfit(likelihood: Likelihood, control: Family, points: Floats) -> Misfit:
     """Compare log factors with a control variate at points, leaving out those that are not possible."""
     mean, spread, plain_mean = np.zeros((3, likelihood.size))
     count, plain_spread = 0, 0.0
-    for plain, left in _rows_at(likelihood, control, points):
+    for plain, left in rows_at(likelihood, control, points):
         count += 1
         # Welford's update: no more than one point is held.
         change, plain_change = left - mean, plain - plain_mean
@@ -102,7 +117,7 @@ def misfit(likelihood: Likelihood, control: Family, points: Floats) -> Misfit:
     return Misfit(2.0 * spread / (count - 1), 2.0 * plain_spread / (count - 1))
 
 
-def _rows_at(likelihood: Likelihood, control: Family, points: Floats) -> Iterator[tuple[Floats, Floats]]:
+def rows_at(likelihood: Likelihood, control: Family, points: Floats) -> Iterator[tuple[Floats, Floats]]:
     """Give the log factors of all rows and their residuals, at one point after the other."""
     rows, arm = np.arange(likelihood.size), np.zeros(1, np.int64)
     for point in points:
@@ -115,6 +130,21 @@ def _rows_at(likelihood: Likelihood, control: Family, points: Floats) -> Iterato
         left = plain - approximation.values(rows, arm)[:, 0]
         if np.isfinite(left).all():
             yield plain, left
+
+
+def rounding_seen(likelihood: Likelihood, control: Any, bounds: Floats) -> float:
+    """Give how far rounding moves residuals beyond their bounds close to the centre, on the safe side.
+
+    A log factor may lose digits within, of y - x·θ for example, that its terms do not know of.
+    """
+    factor = laplace_factor(control.hessian, control.metric.T @ control.metric)
+    tail, relative, seen = control.rows.tail, control.rows.bounds, 0.0
+    for point in points_beside(control.centre, factor, control.order):
+        distance = np.linalg.norm(control.metric @ (point - control.centre))
+        allowed = bounds * distance ** (control.order + 1)
+        for _, left in rows_at(likelihood, control, point[None]):
+            seen = max(seen, float((np.abs(left) - allowed)[tail].max()))
+    return SAFETY * seen / (1.0 if relative is None else float(relative[tail].min()))
 
 
 def farthest(distance: Floats, share: float) -> Indices:

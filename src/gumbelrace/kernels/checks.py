@@ -1,5 +1,6 @@
 """What kernels are made of, checked when they are made: each message says what to write."""
 
+import functools
 from numbers import Real
 from typing import Any
 
@@ -10,6 +11,7 @@ from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.default import chain_method
 from gumbelrace.methods.state import Question
 from gumbelrace.population.arrays import floats
+from gumbelrace.population.base import SharedPopulation
 from gumbelrace.population.pairs import Pairs
 from gumbelrace.population.trial import Call, check_result, try_out
 
@@ -18,9 +20,21 @@ PRIOR = "log_prior(x)"
 
 def set_method(kernel: Any, delta: float | None, question: Question) -> None:
     """Give a frozen kernel the method that it was asked for, by `delta` or `method`, if that can answer."""
-    method = chain_method(delta, kernel.method, question, getattr(kernel, "likelihood", None))
+    method = chain_method(delta, kernel.method, question, functools.partial(typical_moves, kernel))
     method.check_question(question)
     object.__setattr__(kernel, "method", method)
+
+
+def typical_moves(kernel: Any) -> list[SharedPopulation]:
+    """Give moves that a kernel on continuous parameters may make, by its prior; none if none are known."""
+    moves = getattr(getattr(kernel, "likelihood", None), "typical_moves", None)
+    return [] if moves is None else moves(functools.partial(is_possible, kernel.log_prior))
+
+
+def is_possible(log_prior: Any, point: NDArray[np.float64]) -> bool:
+    """Whether a prior does not rule a point out."""
+    try_out_prior(log_prior, point)
+    return log_prior is None or float(log_prior(point)) > -np.inf
 
 
 def check_target(likelihood: Any, log_prior: Any) -> None:

@@ -125,9 +125,9 @@ class Langevin(Kernel[LangevinState]):
     method: Method = None  # type: ignore[assignment]
 
     def __post_init__(self, delta: float | None) -> None:
+        check_target(self.likelihood, self.log_prior)
         set_method(self, delta, Question.ACCEPT)
         object.__setattr__(self, "scale", checked_scale(self.scale))
-        check_target(self.likelihood, self.log_prior)
         check_function(self.gradient, "gradient", "gradient(index, x)")
         for name in ("size", "batch"):
             checked_count(getattr(self, name), name)

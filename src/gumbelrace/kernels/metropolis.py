@@ -346,8 +346,8 @@ class Metropolis(Kernel[Position]):
     method: Method = None  # type: ignore[assignment]
 
     def __post_init__(self, delta: float | None) -> None:
-        set_method(self, delta, Question.ACCEPT)
         check_target(self.likelihood, self.log_prior)
+        set_method(self, delta, Question.ACCEPT)
         if not isinstance(self.proposal, Mixture):
             check_part(self.proposal, "proposal", "propose", "gumbelrace.kernels.RandomWalk(scale)")
 

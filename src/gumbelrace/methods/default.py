@@ -21,6 +21,7 @@ promise says what it assumes, and chains are checked when they end, if 2% of wha
 """
 
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from typing import Any
@@ -28,15 +29,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gumbelrace.errors import GumbelraceError, InvalidArgument
+from gumbelrace.errors import FactorFailed, InvalidArgument, InvalidReward
 from gumbelrace.methods.absorb import Absorb
 from gumbelrace.methods.base import Asked, Method, Promise, checked_delta, checked_method
 from gumbelrace.methods.betting import Betting
+from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.loop import Plan
 from gumbelrace.methods.penalty import Penalty
 from gumbelrace.methods.race import Race
 from gumbelrace.methods.state import Question, Results
-from gumbelrace.methods.thinning import Thinning
+from gumbelrace.methods.thinning import Thinning, rings_of
 from gumbelrace.population.base import Floats, Population, SharedPopulation
 from gumbelrace.population.table import as_population
 
@@ -202,22 +204,29 @@ class DefaultInLaw(OfPopulation):
 
 
 def chain_method(
-    delta: float | None, method: Method | None, question: Question, likelihood: Any = None
+    delta: float | None,
+    method: Method | None,
+    question: Question,
+    moves: Callable[[], Sequence[SharedPopulation]] = list,
 ) -> Method:
-    """Give the method that a user has asked for, of the decisions of a chain."""
+    """Give the method that a user has asked for, of a chain's decisions; `moves` gives typical ones."""
     if delta is not None or method is not None or question == Question.WINNER:
         return chosen_method(delta, method)
-    return DefaultInLaw(question, question == Question.ACCEPT and rings_are_few(likelihood))
+    return DefaultInLaw(question, question == Question.ACCEPT and rings_are_few(moves))
 
 
-def rings_are_few(likelihood: Any) -> bool:
+def rings_are_few(moves: Callable[[], Sequence[SharedPopulation]]) -> bool:
     """Whether typical moves cost `Thinning` fewer rows than `Penalty`; not if none is known."""
     least = Penalty().least_rows
     try:
-        moves = getattr(likelihood, "typical_moves", [])
-        return Thinning().rows_a_move(moves, least) < least
-    except GumbelraceError:
-        return False  # what the prior rules out need not have log factors, nor keep to bounds
+        typical = moves()
+        if not Thinning().rows_a_move(typical, least) < least:
+            return False
+        # Rings may be so few that none would notice a bound that does not hold: all rows are read once.
+        Exact().best(max(typical, key=rings_of), None, np.random.default_rng(0))
+        return True
+    except (FactorFailed, InvalidReward):
+        return False  # where no proposal goes, log factors need not be numbers; but bounds hold everywhere
 
 
 def chosen_method(delta: float | None, method: Method | None, default: Method | None = None) -> Method:

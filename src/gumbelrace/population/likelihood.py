@@ -6,6 +6,7 @@ small function, called by its address, brings that slot up to date: what is know
 """
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -182,13 +183,13 @@ class Likelihood:
         whole = getattr(self.control, "without_head", self.control)
         return self if whole is self.control else replace(self, control=whole)
 
-    @property
-    def typical_moves(self) -> list[Compiled]:
-        """Populations of two points each, drawn from the Laplace law of an expansion; none without one."""
+    def typical_moves(self, is_possible: Callable[[Floats], bool]) -> list[Compiled]:
+        """Give populations of two possible points each, of an expansion's Laplace law; none without it."""
         points = getattr(self.control, "typical_points", None)
         if points is None:
             return []
-        return [self.without_head(pair) for pair in zip(points[::2], points[1::2], strict=True)]
+        pairs = zip(points[::2], points[1::2], strict=True)
+        return [self.without_head(pair) for pair in pairs if all(map(is_possible, pair))]
 
     @functools.cached_property
     def _declared(self) -> Rows:
