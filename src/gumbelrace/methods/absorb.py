@@ -8,7 +8,8 @@ N(0, s²), which with the corrections is Gumbel noise. Near ties cost nothing. O
 carries logistic noise, which leaves room for a larger s.
 
 A pilot tells the covariances, and so how many rows are needed; a last look of that many rows stands for all
-that the pilot did not read. How many rows it has must not depend on their mean: of skewed rewards, mean and
+that the pilot did not read. It is planned with room to spare, since a pilot that misses the tails of
+rewards finds too little variance; and what noise is missing is decided by how much the last look varies. How many rows it has must not depend on their mean: of skewed rewards, mean and
 variance of the same rows go together, and reading on where the variance is large would bias the law. Arms
 that trail the leader of the pilot by more than the noise left can bring back are dropped.
 """
@@ -333,7 +334,9 @@ class Absorb(Method):
 
     The error of sums that are estimated from a random sample of rows becomes part of the Gumbel noise of
     the draw. The law of a draw is right up to `error` as far as means of rows are normally distributed; how
-    far they are from it is estimated from the rows, and more are read where it matters.
+    far they are from it is estimated from the rows, and more are read where it matters. Rows so rare that
+    the rows read have none of them (1 in 1,000, say) and that carry much of the sums are not seen: give a
+    range or weights where there may be any.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ LONGEST = 5
 # normal rewards it is known how unsure a pilot's variance is, and seen to; of others that is itself unsure.
 BY_VARIANCE = 1.0 / 60.0
 # A pilot may miss the tails of rewards whose kurtosis, less 1, is up to this: no fewer rows follow.
-TAILS = 9.0
+TAILS = 16.0
 # Differences that vary so many times more in the last look than before show that the pilot missed rows.
 UNEXPECTED = 4.0
 # Such a look is used all the same, unless these rows move the values by more than so many temperatures: who
