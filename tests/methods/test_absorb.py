@@ -201,7 +201,7 @@ def test_law_of_rewards_that_vary_along_two_directions():
     rewards = 1e-3 * two_directions(16, rng)
     draws = gr.sample(gr.table(rewards), size=40_000, method=gr.Absorb(), rng=rng)
     assert chance_of(draws.arms, chances(rewards.sum(0))) > LEVEL
-    assert draws.fraction < 0.1
+    assert draws.fraction < 0.13
 
 
 def few_rows_carry_the_sum(rng, size=20_000):
@@ -251,6 +251,22 @@ def test_heavy_tails_make_a_longer_pilot():
     population = gr.compiled(entry, (rewards,), *rewards.shape)
     assert law_of(population, gr.Absorb(), rewards, rng, 20_000) > LEVEL
     assert law_of(population, Unguarded(), rewards, rng, 20_000) < LEVEL
+
+
+def test_pilots_that_miss_tails_do_not_move_the_law():
+    """One row in 100 is 8 times as wide: a pilot that is trusted puts the law off by 0.007.
+
+    Oracle: exact chances, no range known. Negative control: so much is noticed.
+    """
+    rng = np.random.default_rng(1)
+    rewards = rng.normal(size=(3_000, 3)) * np.where(rng.random((3_000, 3)) < 0.01, 8.0, 1.0)
+    rewards -= rewards.mean(0)
+    rewards = rewards * (0.2 / np.sqrt(3_000) / rewards.std(0)) + np.array([1.3, 0.0, 0.0]) / 3_000
+    population, p = gr.compiled(entry, (rewards,), *rewards.shape), chances(rewards.sum(0))
+    arms = gr.sample(population, size=200_000, method=gr.Absorb(), rng=rng, check=False).arms
+    assert chance_of(arms, p) > LEVEL
+    arms[arms.argsort()[: round(0.007 * len(arms))]] = rng.integers(1, 3, round(0.007 * len(arms)))
+    assert chance_of(arms, p) < LEVEL
 
 
 def test_draws_report_rows_that_others_miss():
