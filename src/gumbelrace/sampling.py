@@ -264,8 +264,8 @@ def _warn_of_law(draws: Draws) -> None:
     if draws.law_error > FAR_OFF * draws.promise.delta > 0.0:
         warnings.warn(
             f"by the rows read, the law of the draws is off by about {draws.law_error:.1g}, where "
-            f"{draws.promise.delta:g} was promised: a few rows carry the sums; give weights or a reward_range, "
-            "or use Exact()",
+            f"{draws.promise.delta:g} was promised: a few rows carry the sums; give weights or a "
+            "reward_range, or use Exact()",
             PromiseBroken,
             stacklevel=3,  # whoever called `sample`
         )

@@ -7,11 +7,12 @@ eigenvalue of PΣP is above s², normal noise of covariance s²I - PΣP is added
 N(0, s²), which with the corrections is Gumbel noise. Near ties cost nothing. Of two arms, the difference
 carries logistic noise, which leaves room for a larger s.
 
-A pilot tells the covariances, and so how many rows are needed; a last look of that many rows stands for all
-that the pilot did not read. It is planned with room to spare, since a pilot that misses the tails of
-rewards finds too little variance; and what noise is missing is decided by how much the last look varies. How many rows it has must not depend on their mean: of skewed rewards, mean and
-variance of the same rows go together, and reading on where the variance is large would bias the law. Arms
-that trail the leader of the pilot by more than the noise left can bring back are dropped.
+A pilot tells the covariances, and so how many rows are needed; a last look of that many rows stands for
+all that the pilot did not read. It is planned with room to spare, since a pilot that misses the tails of
+rewards finds too little variance; and what noise is missing is decided by how much the last look varies.
+How many rows it has must not depend on their mean: of skewed rewards, mean and variance of the same rows
+go together, and reading on where the variance is large would bias the law. Arms that trail the leader of
+the pilot by more than the noise left can bring back are dropped.
 """
 
 from dataclasses import dataclass

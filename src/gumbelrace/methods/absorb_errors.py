@@ -74,7 +74,8 @@ def is_unproved(workspace: IndependentWorkspace, arm: int) -> bool:
 def by_skewness(workspace: IndependentWorkspace, third: float) -> float:
     """Bound how far the law is off by a third cumulant of the errors of arms that are alike.
 
-    It counts twice, since the noise that is added goes with the same rows. The third derivative of a chance p is at most p and at most 1/8: of all arms they add up to 1 at most.
+    It counts twice, since the noise that is added goes with the same rows. The third derivative of a
+    chance p is at most p and at most 1/8: of all arms they add up to 1 at most.
     """
     derivatives = min(1.0, workspace.state.tally[ALIVE] * LARGEST_DERIVATIVE)
     return abs(third) / 3.0 * derivatives / workspace.state.temperature[0] ** 3

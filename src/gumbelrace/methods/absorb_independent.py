@@ -6,11 +6,11 @@ read: the variance of its error is
 
     v_i = M_i² σ̂_i² / T_i (1 - T_i/M_i),
 
-and T_i is such that v_i is well below s² by the pilot, and what is known of the law of the error says that it is close
-enough to a normal one. Then noise of variance s² - v_i is added, by the
-variance of the last look. Who went on to read one sample until its
-own variance is small enough would bias sums of skewed rewards. Arms that cannot win are not read
-on, or not at all: with a known range those are read first that can reach most, and others wait.
+and T_i is such that v_i is well below s² by the pilot, and what is known of the law of the error says
+that it is close enough to a normal one. Then noise of variance s² - v_i is added, by the variance of the
+last look. Who went on to read one sample until its own variance is small enough would bias sums of skewed
+rewards. Arms that cannot win are not read on, or not at all: with a known range those are read first that
+can reach most, and others wait.
 
 An arm that is a group of small sums (a size below 0) has a value with all its noise when it is found.
 """
