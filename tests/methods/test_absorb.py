@@ -254,9 +254,9 @@ def test_heavy_tails_make_a_longer_pilot():
 
 
 def test_pilots_that_miss_tails_do_not_move_the_law():
-    """One row in 100 is 8 times as wide: a pilot that is trusted puts the law off by 0.007.
+    """One row in 100 is 8 times as wide, and a pilot of 64 may see none: the law is not off by 0.007.
 
-    Oracle: exact chances, no range known. Negative control: so much is noticed.
+    Oracle: exact chances, no range known. So much is noticed.
     """
     rng = np.random.default_rng(1)
     rewards = rng.normal(size=(3_000, 3)) * np.where(rng.random((3_000, 3)) < 0.01, 8.0, 1.0)
