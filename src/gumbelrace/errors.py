@@ -89,7 +89,7 @@ class UnseenData(UserWarning):
 
 
 class PromiseBroken(UserWarning):
-    """Decisions that were checked exactly are wrong more often than was promised, or impossible."""
+    """Decisions are wrong more often than was promised, by a check or by the rows read, or impossible."""
 
 
 def optional(name: str, extra: str) -> Any:

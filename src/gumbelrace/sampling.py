@@ -3,6 +3,7 @@
 A draw is a Gumbel variable for each state, then a method (paper, Eqs. 2, 3); `best` is the method alone.
 """
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.core.random import Rng, as_generator
-from gumbelrace.errors import InvalidArgument, NoPossibleArm, ShapeMismatch
+from gumbelrace.errors import InvalidArgument, NoPossibleArm, PromiseBroken, ShapeMismatch
 from gumbelrace.methods.base import Asked, Method, Outcome, Promise
 from gumbelrace.methods.default import single_method
 from gumbelrace.methods.exact import compared
@@ -26,6 +27,8 @@ HELD = 2**20
 # States that the repr of draws counts.
 SHOWN = 6
 DRAW = Asked(Question.DRAW)
+# A law that is further off than this many times what was promised is warned of.
+FAR_OFF = 5.0
 # What is kept of each draw.
 DRAWN = ("arms", "evaluations", "looks", "exhausted", "law_error")
 AnyPopulation = TypeVar("AnyPopulation", bound=Population)
@@ -66,12 +69,15 @@ class TotalVariation:
         """Say the bound and what it rests on."""
         ground = "proved" if self.proved else f"assuming that {self.assumption}"
         average = " (on average over the order of the rows, which the draws share)" * self.shared_order
-        return f"total variation ≤ {self.bound:g}, {ground}{average}{skewness(self.seen)}"
+        promised = f"total variation ≤ {self.bound:g}, {ground}{average}"
+        if self.seen > self.bound:
+            return f"total variation about {self.seen:.1g}, by the rows read; promised was: {promised}"
+        return promised + by_rows_read(self.seen)
 
 
-def skewness(seen: float) -> str:
-    """Say how far the law is off by what the rows show of their skewness, if it is."""
-    return f"; skewness seen: {seen:.1g}" if seen > 0.0 else ""
+def by_rows_read(seen: float) -> str:
+    """Say how far the law is off by what the rows read show, if it is."""
+    return f"; off by about {seen:.1g}, by the rows read" if seen > 0.0 else ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,7 +104,7 @@ class Draws:
         The names of all arms, where they have names.
     law_error : float
         How far the law of the draws is off by what was read, on average, if the method is right in law
-        only: most of it is due to the skewness of rewards.
+        only: by the skewness of rewards, and by rows that pilots miss.
     """
 
     arms: NDArray[np.int64]
@@ -137,7 +143,7 @@ class Draws:
         named = [self.arm_names[arm] if self.arm_names else arm for arm in states[order]]
         shown = ", ".join(f"{name}: {count}" for name, count in zip(named, counts[order], strict=True))
         more = ", ..." if len(states) > SHOWN else ""
-        read = f"fraction={self.fraction:.3g}, promise={self.promise}{skewness(self.law_error)}"
+        read = f"fraction={self.fraction:.3g}, promise={self.promise}{by_rows_read(self.law_error)}"
         return f"Draws({len(self.arms)} of {{{shown}{more}}}, {read})"
 
 
@@ -186,7 +192,8 @@ def sample(
     Warns
     -----
     PromiseBroken
-        The check has found more errors than were promised, or a draw of probability zero.
+        The check has found more errors than were promised, or a draw of probability zero; or the rows read
+        show that the law of the draws is far from what was promised.
 
     Examples
     --------
@@ -211,6 +218,7 @@ def sample(
         noisy.keep(offsets)
     promise, shared = method.promised(ordered), rewards.shares_order and reshuffle_every != 1
     draws = _draws(rewards, found, promise, shared)
+    _warn_of_law(draws)
     if count > 0 and _is_worth(check, rewards, draws, method):
         # Not `rewards`, which may have no order yet: a check must not give it one.
         draws = replace(draws, checked=_checked(ordered, draws, prior, noisy.offsets, promise))
@@ -250,6 +258,17 @@ class Kept:
     def offsets(self) -> Floats:
         """All that are kept."""
         return np.concatenate(self._parts)
+
+
+def _warn_of_law(draws: Draws) -> None:
+    if draws.law_error > FAR_OFF * draws.promise.delta > 0.0:
+        warnings.warn(
+            f"by the rows read, the law of the draws is off by about {draws.law_error:.1g}, where "
+            f"{draws.promise.delta:g} was promised: a few rows carry the sums; give weights or a "
+            "reward_range, or use Exact()",
+            PromiseBroken,
+            stacklevel=3,  # whoever called `sample`
+        )
 
 
 def _is_worth(check: bool | None, population: Population, draws: "Draws", method: Method) -> bool:

@@ -159,8 +159,8 @@ def test_law_of_many_rows(kind, arms):
     assert chance_of(draws.arms, chances(rewards.sum(0))) > LEVEL
     assert draws.fraction < 0.015
     assert 0.0 < draws.law_error < 0.5e-3
-    assert "law within 0.001 if means of 32 rows and more are normal" in repr(draws)
-    assert "skewness seen" in repr(draws)
+    assert "law within 0.001 if means of 64 rows and more are normal" in repr(draws)
+    assert "by the rows read" in repr(draws)
 
 
 def two_directions(arms, rng, size=20_000):
@@ -201,7 +201,7 @@ def test_law_of_rewards_that_vary_along_two_directions():
     rewards = 1e-3 * two_directions(16, rng)
     draws = gr.sample(gr.table(rewards), size=40_000, method=gr.Absorb(), rng=rng)
     assert chance_of(draws.arms, chances(rewards.sum(0))) > LEVEL
-    assert draws.fraction < 0.1
+    assert draws.fraction < 0.13
 
 
 def few_rows_carry_the_sum(rng, size=20_000):
@@ -232,6 +232,7 @@ def test_skewness_is_seen_and_read_on():
     rng = np.random.default_rng(3)
     rewards = np.column_stack([rng.lognormal(0.0, 1.0, 20_000), np.zeros(20_000)])
     rewards = (rewards - rewards.mean(0)) * (8e-4 / rewards.std(0)[0])
+    rewards[:, 0] += 1.5 / len(rewards)
     population = gr.compiled(entry, (rewards,), *rewards.shape)
     assert law_of(population, gr.Absorb(), rewards, rng, 60_000) > LEVEL
     assert law_of(population, Unguarded(), rewards, rng, 60_000) < LEVEL
@@ -246,9 +247,26 @@ def test_heavy_tails_make_a_longer_pilot():
     rng = np.random.default_rng(5)
     rewards = rng.lognormal(0.0, 1.5, (1_000, 2))
     rewards = (rewards - rewards.mean(0)) * (0.01 / rewards.std(0).max())
+    rewards[:, 0] += 1.5 / len(rewards)
     population = gr.compiled(entry, (rewards,), *rewards.shape)
     assert law_of(population, gr.Absorb(), rewards, rng, 20_000) > LEVEL
     assert law_of(population, Unguarded(), rewards, rng, 20_000) < LEVEL
+
+
+def test_pilots_that_miss_tails_do_not_move_the_law():
+    """One row in 100 is 8 times as wide, and a pilot of 64 may see none: the law is not off by 0.007.
+
+    Oracle: exact chances, no range known. So much is noticed.
+    """
+    rng = np.random.default_rng(1)
+    rewards = rng.normal(size=(3_000, 3)) * np.where(rng.random((3_000, 3)) < 0.01, 8.0, 1.0)
+    rewards -= rewards.mean(0)
+    rewards = rewards * (0.2 / np.sqrt(3_000) / rewards.std(0)) + np.array([1.3, 0.0, 0.0]) / 3_000
+    population, p = gr.compiled(entry, (rewards,), *rewards.shape), chances(rewards.sum(0))
+    arms = gr.sample(population, size=200_000, method=gr.Absorb(), rng=rng, check=False).arms
+    assert chance_of(arms, p) > LEVEL
+    arms[arms.argsort()[: round(0.007 * len(arms))]] = rng.integers(1, 3, round(0.007 * len(arms)))
+    assert chance_of(arms, p) < LEVEL
 
 
 def test_draws_report_rows_that_others_miss():
@@ -283,7 +301,7 @@ def test_weights_find_rare_rows():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("arms", "spread", "share"), [(2, 0.3, 0.7), (3, 0.1, 0.12)])
+@pytest.mark.parametrize(("arms", "spread", "share"), [(2, 0.3, 0.85), (3, 0.1, 0.15)])
 def test_law_where_arms_share_large_rewards(arms, spread, share, weighted):
     """Oracle: exact chances of differences. Their covariances are lost unless they are found from these.
 

@@ -24,7 +24,7 @@ class Errors(NamedTuple):
     drawn: NDArray[np.bool_]  # whether its value comes with all its noise
     pilot: NDArray[np.int64]  # rows of the pilot; 0 as long as it goes on
     known: Floats  # sum of the pilot's rewards, after it
-    row_variance: Floats  # of the rewards
+    row_variance: Floats  # of the rewards: of the pilot's, then of those of the last look
     row_third: Floats  # central moment of the rewards
     unsure: Floats  # relative variance of what the pilot says of the variance
     variance: Floats  # of the error
@@ -74,10 +74,11 @@ def is_unproved(workspace: IndependentWorkspace, arm: int) -> bool:
 def by_skewness(workspace: IndependentWorkspace, third: float) -> float:
     """Bound how far the law is off by a third cumulant of the errors of arms that are alike.
 
-    The third derivative of a chance p is at most p and at most 1/8: of all arms they add up to 1 at most.
+    It counts twice, since the noise that is added goes with the same rows. The third derivative of a
+    chance p is at most p and at most 1/8: of all arms they add up to 1 at most.
     """
     derivatives = min(1.0, workspace.state.tally[ALIVE] * LARGEST_DERIVATIVE)
-    return abs(third) / 6.0 * derivatives / workspace.state.temperature[0] ** 3
+    return abs(third) / 3.0 * derivatives / workspace.state.temperature[0] ** 3
 
 
 @part
@@ -112,11 +113,10 @@ def note_errors(workspace: IndependentWorkspace, deviation: float) -> None:
 
 @part
 def note_error(workspace: IndependentWorkspace, arm: int) -> None:
-    """Find what the pilot says of the error of an arm's estimate: by its last look, or by the pilot."""
+    """Find what is known of the error of an arm's estimate: by its last look, or by the pilot."""
     errors, (count, rest) = workspace.work, sample_of(workspace, arm)
     per_row, left = rest / count, 1.0 - count / rest
-    of_one = errors.row_variance[arm] * (1.0 + errors.unsure[arm])
-    errors.variance[arm] = of_one * per_row * rest * left
+    errors.variance[arm] = errors.row_variance[arm] * per_row * rest * left
     errors.skewed[arm] = errors.row_third[arm] * per_row * per_row * rest * left
     errors.hidden[arm] = per_row * left * furthest(workspace, arm)
 
@@ -159,14 +159,20 @@ def note_moments(workspace: IndependentWorkspace, arm: int) -> None:
 
 @part
 def check_last(workspace: IndependentWorkspace, arm: int, deviation: float) -> None:
-    """Report a last look in which rewards vary too much; one that is far off goes to the pilot."""
+    """Report a last look in which rewards vary too much; one that is far off goes to the pilot.
+
+    The more a pilot finds rewards to vary, the more rows follow; so its variance is too small on average
+    where few follow. That of the last look is not, and takes its place.
+    """
     state, readings, errors = workspace.state, workspace.readings, workspace.work
     (count, rest), pilot = sample_of(workspace, arm), errors.pilot[arm]
     apart = (state.sums[arm] - errors.known[arm]) / count - errors.known[arm] / pilot
     squares = readings.squares[arm] - errors.row_variance[arm] * (pilot - 1)
     squares -= apart * apart * (pilot * count / (pilot + count))
     scale = rest * (rest / count) * (1.0 - count / rest)
-    found, expected = scale * squares / max(count - 1.0, 1.0), scale * errors.row_variance[arm]
+    of_last = max(squares, 0.0) / max(count - 1.0, 1.0)
+    found, expected = scale * of_last, scale * errors.row_variance[arm]
+    errors.row_variance[arm] = of_last
     if found > max(UNEXPECTED * expected, deviation * deviation):
         jump = np.sqrt(found - expected) / state.temperature[0]
         errors.surprise[0] = max(errors.surprise[0], off_by(jump))

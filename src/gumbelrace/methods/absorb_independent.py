@@ -6,10 +6,11 @@ read: the variance of its error is
 
     v_i = M_i² σ̂_i² / T_i (1 - T_i/M_i),
 
-and T_i is such that v_i is at most s², and what is known of the law of the error says that it is close
-enough to a normal one. Then noise of variance s² - v_i is added. Who went on to read one sample until its
-own variance is small enough would bias sums of skewed rewards. Arms that cannot win are not read
-on, or not at all: with a known range those are read first that can reach most, and others wait.
+and T_i is such that v_i is well below s² by the pilot, and what is known of the law of the error says
+that it is close enough to a normal one. Then noise of variance s² - v_i is added, by the variance of the
+last look. Who went on to read one sample until its own variance is small enough would bias sums of skewed
+rewards. Arms that cannot win are not read on, or not at all: with a known range those are read first that
+can reach most, and others wait.
 
 An arm that is a group of small sums (a size below 0) has a value with all its noise when it is found.
 """
@@ -38,6 +39,8 @@ from gumbelrace.methods.absorb_moments import (
     BY_VARIANCE,
     GROWTH,
     LONGEST,
+    by_excess,
+    headroom,
     normal,
 )
 from gumbelrace.methods.corrections import Correction, draw_correction
@@ -180,7 +183,8 @@ def rows_of_last(rule: AbsorbingOwn, workspace: IndependentWorkspace, arm: int, 
     """Give how many rows the last look of an arm needs, for the noise and for its law."""
     errors, temperature = workspace.work, workspace.state.temperature[0]
     rest = float(workspace.sizes[arm] - workspace.readings.taken[arm])
-    of_one = rest * rest * errors.row_variance[arm] * (1.0 + errors.unsure[arm])
+    spare = headroom(errors.unsure[arm], 1.0 * workspace.readings.taken[arm])
+    of_one = rest * rest * errors.row_variance[arm] * spare
     last = max(1.0 / (1.0 / rest + deviation * deviation / max(of_one, 1e-300)), 1.0 * LEAST)
     per_row, left = rest / last, max(1.0 - last / rest, 0.0)
     skewed = by_skewness(workspace, per_row * per_row * rest * left * errors.row_third[arm])
@@ -248,8 +252,9 @@ def choose(workspace: IndependentWorkspace, deviation: float) -> None:
     state.tally[EXHAUSTED], state.tally[LEADER] = all_read(state, workspace.readings), state.arms[0]
     for a in range(state.tally[ALIVE]):
         arm = state.arms[a]
-        missing = 0.0 if errors.drawn[arm] else max(deviation * deviation - errors.variance[arm], 0.0)
-        value = estimated(workspace, arm) + np.sqrt(missing) * normal(workspace.noise)
+        missing = 0.0 if errors.drawn[arm] else deviation * deviation - errors.variance[arm]
+        value = estimated(workspace, arm) + np.sqrt(max(missing, 0.0)) * normal(workspace.noise)
+        errors.surprise[0] += by_excess(-missing, state.temperature[0])
         if state.tally[ALIVE] > 1 and is_partly_read(workspace, arm):
             state.law_error[0] = max(state.law_error[0], law_error(workspace, arm))
         if value > best:

@@ -38,13 +38,15 @@ LONGEST = 5
 # A variance of the noise that is off by some share moves the law by so much of it (s² p''/2, about). Of
 # normal rewards it is known how unsure a pilot's variance is, and seen to; of others that is itself unsure.
 BY_VARIANCE = 1.0 / 60.0
+# A pilot may miss the tails of rewards whose kurtosis, less 1, is up to this: no fewer rows follow.
+TAILS = 16.0
 # Differences that vary so many times more in the last look than before show that the pilot missed rows.
 UNEXPECTED = 4.0
 # Such a look is used all the same, unless these rows move the values by more than so many temperatures: who
 # puts it away shifts the mean of the others, which does more harm than a law that is less normal.
 TOO_FAR = 3.0
-# Of two arms: the largest derivative of the logistic function.
-LARGEST_SLOPE = 1.0 / 4.0
+# Of two arms: the largest first and second derivative of the logistic function.
+LARGEST_SLOPE, LARGEST_CURVATURE = 1.0 / 4.0, 1.0 / 10.0
 # Of two arms: the largest third and fourth derivative of the logistic function.
 LARGEST_DERIVATIVE = 1.0 / 8.0
 
@@ -82,6 +84,7 @@ class Moments(NamedTuple):
     scatter: Floats  # sums over rows: how much rewards of a random arm vary, and the squares of that
     unproved: NDArray[np.bool_]  # whether an arm had the rewards of the leader in all rows
     surprise: Floats  # what a last look unlike the pilot does to what is reported
+    ratio: Floats  # of the variances of the last look and of the pilot
     bound: Floats  # above all eigenvalues of the covariances of which `factor` is made
     factorised: NDArray[np.int64]  # of how many arms
     over_arms: OverArms
@@ -112,6 +115,7 @@ def new_moments(arms: int) -> Moments:
         scatter=np.zeros(2),
         unproved=np.zeros(1, np.bool_),
         surprise=np.zeros(1),
+        ratio=np.ones(1),
         bound=np.zeros(1),
         factorised=np.zeros(1, np.int64),
         over_arms=OverArms(*(np.empty(HELD) for _ in range(4))),
@@ -267,6 +271,21 @@ def unsureness(moments: Moments) -> float:
     """Give the relative variance of what the pilot says of variances: of normal rewards 2 / (D - 1) / T."""
     first, second = moments.scatter
     return max(second / (first * first) - 1.0 / moments.counted[0], 0.0) if first > 0.0 else 0.0
+
+
+@part
+def headroom(unsure: float, rows: float) -> float:
+    """Give how many times the variance that a pilot has found is planned for, by how unsure it is.
+
+    What is missing of the noise is found from the last look itself; but none can be taken away.
+    """
+    return 1.0 + 2.0 * np.sqrt(max(unsure, TAILS / rows))
+
+
+@part
+def by_excess(variance: float, temperature: float) -> float:
+    """Bound how far the law is off by so much variance of a difference beyond that of the noise."""
+    return 0.5 * LARGEST_CURVATURE * max(variance, 0.0) / temperature**2
 
 
 @routine
