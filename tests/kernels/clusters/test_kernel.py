@@ -108,7 +108,7 @@ def test_larger_clusters_that_are_absorbed_keep_the_law(reward_range):
     for exact, absorbed in zip(means[0].T, means[1].T, strict=True):
         assert stats.ttest_ind(exact, absorbed, equal_var=False).pvalue > ALARM / 2
     share = sum(info.evaluations for _, info in ends[0]) / sum(info.rewards for _, info in ends[0])
-    assert share < 0.8
+    assert share < 0.9  # pilots of 8 rows are not trusted with the variance
 
 
 def test_who_finds_no_winner_leaves_mergers_and_the_end_of_a_search_to_a_race():
