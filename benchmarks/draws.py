@@ -9,23 +9,22 @@ laws       total variation from the exact law on twenty kinds of rewards, with a
 
 python benchmarks/draws.py [--quick] [--only tables growth laws]
 
-Two busy cores, 2026-11-17, mean (median) read and processor time; --quick, growth, and D = 100 by itself;
-Absorb(error=0.001), the others at δ = 0.05:
+Two busy cores, 2026-11-17, mean (median) read and processor time; --quick; Absorb(error=0.001), the others at
+δ = 0.05:
 
   tables, N = 1e5   Absorb                   Betting                  Race(Normal)
-  D=2,  σ=1e-5      0.086% (0.084%)   5 us   0.44% (0.03%)    6 us    0.41% (0.05%)    8 us
-  D=2,  σ=1e-4      0.62%  (0.62%)   12 us   5.5%  (0.38%)   11 us    3.7%  (0.20%)    8 us
-  D=10, σ=1e-5      0.082% (0.082%)  11 us   0.93% (0.04%)    6 us    0.91% (0.05%)   22 us
-  D=10, σ=1e-4      0.68%  (0.68%)   24 us   8.6%  (1.2%)    28 us    8.9%  (1.4%)    23 us
-  D=100, σ=1e-4     1.1%            739 us   1.2%           121 us
+  D=2,  σ=1e-5      0.117% (0.116%)   6 us   0.44% (0.03%)    4 us    0.41% (0.05%)    5 us
+  D=2,  σ=1e-4      0.64%  (0.62%)    5 us   5.5%  (0.38%)    5 us    3.7%  (0.20%)    3 us
+  D=10, σ=1e-5      0.109% (0.109%)   8 us   0.93% (0.04%)    6 us    0.91% (0.05%)   19 us
+  D=10, σ=1e-4      0.75%  (0.75%)   33 us   8.6%  (1.2%)    37 us    8.9%  (1.4%)    18 us
   growth, D = 10
-  N = 1e6           0.063%           43 us   1.8%           712 us    2.3%           856 us
-  N = 1e8           0.0006%          35 us   0.07%        2,715 us    0.10%        3,696 us
+  N = 1e6           0.074%           34 us   1.8%           701 us    2.3%         1,236 us
+  N = 1e7           0.007%           53 us   0.54%        2,554 us    0.58%        2,612 us
 
-  laws, all but D = 100, N = 1e5: none off without a word. With a known range all are within the error and
-  what counts make of it (1,000 to 40,000 draws a line: D = 10 and 100 show no less than 0.01 and 0.1).
-  Without, a row that carries much is missed: "outlier", N = 1,000, TV 0.04 to 0.05, reported 0.07; "few
-  rows", D = 2, TV 0.03, reported 0.03.
+The laws were last run before pilots became longer: none of 280 lines (all but D = 100, N = 1e5) was off without
+a word. With a known range all were within the error and what counts make of it (1,000 to 40,000 draws a line:
+D = 10 and 100 show no less than 0.01 and 0.1). Without, a row that carries much is missed: "outlier", N = 1,000,
+TV 0.04 to 0.05, reported 0.07; "few rows", D = 2, TV 0.03, reported 0.03.
 """
 
 import time
