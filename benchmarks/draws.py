@@ -9,8 +9,8 @@ laws       total variation from the exact law on twenty kinds of rewards, with a
 
 python benchmarks/draws.py [--quick] [--only tables growth laws]
 
-Two busy cores, 2026-11-17, mean (median) read and processor time; --quick; Absorb(error=0.001), the others at
-δ = 0.05:
+Two busy cores, 2026-11-17, mean (median) read and processor time; --quick; Absorb(error=0.001), the others
+at δ = 0.05:
 
   tables, N = 1e5   Absorb                   Betting                  Race(Normal)
   D=2,  σ=1e-5      0.117% (0.116%)   6 us   0.44% (0.03%)    4 us    0.41% (0.05%)    5 us
@@ -21,10 +21,10 @@ Two busy cores, 2026-11-17, mean (median) read and processor time; --quick; Abso
   N = 1e6           0.074%           34 us   1.8%           701 us    2.3%         1,236 us
   N = 1e7           0.007%           53 us   0.54%        2,554 us    0.58%        2,612 us
 
-The laws were last run before pilots became longer: none of 280 lines (all but D = 100, N = 1e5) was off without
-a word. With a known range all were within the error and what counts make of it (1,000 to 40,000 draws a line:
-D = 10 and 100 show no less than 0.01 and 0.1). Without, a row that carries much is missed: "outlier", N = 1,000,
-TV 0.04 to 0.05, reported 0.07; "few rows", D = 2, TV 0.03, reported 0.03.
+The laws were last run before pilots became longer: none of 280 lines (all but D = 100, N = 1e5) was off
+without a word. With a known range all were within the error and what counts make of it (1,000 to 40,000
+draws a line: D = 10 and 100 show no less than 0.01 and 0.1). Without, a row that carries much is missed:
+"outlier", N = 1,000, TV 0.04 to 0.05, reported 0.07; "few rows", D = 2, TV 0.03, reported 0.03.
 """
 
 import time
