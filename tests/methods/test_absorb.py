@@ -159,7 +159,7 @@ def test_law_of_many_rows(kind, arms):
     assert chance_of(draws.arms, chances(rewards.sum(0))) > LEVEL
     assert draws.fraction < 0.015
     assert 0.0 < draws.law_error < 0.5e-3
-    assert "law within 0.001 if means of 64 rows and more are normal" in repr(draws)
+    assert "law within 0.001 if means of 32 rows and more are normal" in repr(draws)
     assert "by the rows read" in repr(draws)
 
 
@@ -201,7 +201,7 @@ def test_law_of_rewards_that_vary_along_two_directions():
     rewards = 1e-3 * two_directions(16, rng)
     draws = gr.sample(gr.table(rewards), size=40_000, method=gr.Absorb(), rng=rng)
     assert chance_of(draws.arms, chances(rewards.sum(0))) > LEVEL
-    assert draws.fraction < 0.13
+    assert draws.fraction < 0.1
 
 
 def few_rows_carry_the_sum(rng, size=20_000):
@@ -301,7 +301,7 @@ def test_weights_find_rare_rows():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("arms", "spread", "share"), [(2, 0.3, 0.85), (3, 0.1, 0.15)])
+@pytest.mark.parametrize(("arms", "spread", "share"), [(2, 0.3, 0.8), (3, 0.1, 0.14)])
 def test_law_where_arms_share_large_rewards(arms, spread, share, weighted):
     """Oracle: exact chances of differences. Their covariances are lost unless they are found from these.
 

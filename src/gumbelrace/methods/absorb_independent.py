@@ -38,10 +38,12 @@ from gumbelrace.methods.absorb_errors import (
 from gumbelrace.methods.absorb_moments import (
     BY_VARIANCE,
     GROWTH,
+    LEAST,
     LONGEST,
     by_excess,
     headroom,
     normal,
+    rows_at_first,
 )
 from gumbelrace.methods.corrections import Correction, draw_correction
 from gumbelrace.methods.independent import (
@@ -69,8 +71,6 @@ from gumbelrace.methods.state import (
 )
 from gumbelrace.population.base import CODE, FINE, IMPOSSIBLE
 
-# Rows that a look has at least, of which third moments are taken.
-LEAST = 32
 # Of an arm of which a larger share is to be read, all is.
 MOST_SHARE = 0.75
 
@@ -137,7 +137,7 @@ def wants_more(rule: AbsorbingOwn, workspace: IndependentWorkspace, deviation: f
     for a in range(state.tally[ALIVE]):
         arm = state.arms[a]
         if readings.taken[arm] == 0:
-            readings.wanted[arm] = rule.first
+            readings.wanted[arm] = rows_at_first(rule.first, workspace.sizes[arm])
         elif readings.taken[arm] == workspace.sizes[arm] or workspace.work.pilot[arm] > 0:
             readings.wanted[arm] = NOT_NOW
         else:

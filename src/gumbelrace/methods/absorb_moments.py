@@ -27,6 +27,10 @@ MOST = 512
 STEPS = 8
 # If it was not, the estimate is raised so many times by so much, before the trace takes its place.
 TRIES, RAISE = 8, 1.1
+# Rows that a look has at least.
+LEAST = 32
+# A pilot begins with no more than one row in so many.
+ONE_IN = 8
 # What is read grows by so many times at most, so that arms are dropped on the way.
 GROWTH = 4
 # A variance above that of rewards that do not vary at all.
@@ -271,6 +275,12 @@ def unsureness(moments: Moments) -> float:
     """Give the relative variance of what the pilot says of variances: of normal rewards 2 / (D - 1) / T."""
     first, second = moments.scatter
     return max(second / (first * first) - 1.0 / moments.counted[0], 0.0) if first > 0.0 else 0.0
+
+
+@part
+def rows_at_first(first: int, size: int) -> int:
+    """Give with how many rows a pilot begins: a long one does not pay where there are few rows."""
+    return min(first, max(LEAST, size // ONE_IN))
 
 
 @part

@@ -101,14 +101,14 @@ def test_larger_clusters_that_are_absorbed_keep_the_law(reward_range):
     """Two persons, weak factors: energy and number of clusters of 25 chains of each kind (Welch)."""
     person, table = planted([80, 60], 0.07, 0.02, 13)
     means, first = [], person.astype(np.int32)
-    for method in (gr.Exact(), Absorb(first=8)):
+    for method in (gr.Exact(), Absorb()):
         kernel = gr.ClusterGibbs(pairs_of(table, reward_range), method=method, keep="nothing")
         ends = [chain(kernel, kernel.start(first), 15, seed)[5:] for seed in range(25)]
         means.append(np.array([mean_statistics(table, visited) for visited in ends]))
     for exact, absorbed in zip(means[0].T, means[1].T, strict=True):
         assert stats.ttest_ind(exact, absorbed, equal_var=False).pvalue > ALARM / 2
     share = sum(info.evaluations for _, info in ends[0]) / sum(info.rewards for _, info in ends[0])
-    assert share < 0.9  # pilots of 8 rows are not trusted with the variance
+    assert share < 0.8
 
 
 def test_who_finds_no_winner_leaves_mergers_and_the_end_of_a_search_to_a_race():

@@ -19,10 +19,11 @@ would pay all rows are head.
 Absorption needs T rows such that the variance of the sums, M Q / T (1 - T/M), is at most s² (`Absorb`), and
 a row that was not seen, of which the range says how much it could be, matters less than the error:
 
-    T = max(first, M / (1 + s²/Q), M / (1 + c/range)),    c³/24 = error.
+    T = max(LEAST, M / (1 + s²/Q), M / (1 + c/range)),    c³/24 = error,
 
-Its head makes k + T smallest. Where R changes no law by more than the error, the tail is not read: labels
-whose log probabilities are off by R at most have a law that is off by tanh(R/4).
+after a pilot. Its head makes the sum of all three smallest. Where R changes no law by more than the error,
+the tail is not read: labels whose log probabilities are off by R at most have a law that is off by
+tanh(R/4).
 
 Of neighbours that ring (`rings`), about (κ + 1) L are read, L bounding the sum of their spans: the head
 makes k + (κ + 1) L smallest.
@@ -39,7 +40,7 @@ from numpy.typing import NDArray
 from gumbelrace.core.jit import kernel, part
 from gumbelrace.kernels.graph.layout import Layout, look_at
 from gumbelrace.methods.absorb import Absorbing
-from gumbelrace.methods.absorb_moments import LARGEST_DERIVATIVE
+from gumbelrace.methods.absorb_moments import LARGEST_DERIVATIVE, LEAST, rows_at_first
 from gumbelrace.methods.rules import implements
 
 # What a race costs at least, in rows read in order, and how many it reads for a gap of 1 at the usual δ.
@@ -60,7 +61,7 @@ class Reading(NamedTuple):
 class Room(NamedTuple):
     """What absorption allows, in units of the factors: noise, and errors of the law."""
 
-    first: int  # rows that are read at least
+    first: int  # rows of a pilot
     variance: float
     jump: float  # of a row that was not seen
     reach: float  # of rows that are not read
@@ -173,12 +174,12 @@ def _rows_that_ring(tail: Ringing, layout: Layout, i: int, level: int) -> float:
 @implements(rows_of_tail, Room)
 def _rows_absorbed(room: Room, layout: Layout, i: int, level: int) -> float:
     left = layout.starts[i + 1] - layout.starts[i] - look_at(level)
-    rows = max(room.first, left / (1.0 + room.variance / layout.squares[i, level]))
+    rows = max(LEAST, left / (1.0 + room.variance / layout.squares[i, level]))
     if layout.known:
         wide = layout.high[i, level] - layout.low[i, level]
         rows = max(rows, left / (1.0 + room.jump / wide))
     is_little = layout.known and layout.reach[i, level] <= room.reach
-    return 0.0 if is_little else float(rows)
+    return 0.0 if is_little else rows_at_first(room.first, left) + float(rows)
 
 
 @part
