@@ -12,7 +12,6 @@ import scipy  # its parts load when first used
 from numpy.typing import ArrayLike
 
 from gumbelrace.core.random import Rng, as_generator
-from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.base import Asked, Method, Promise, weakest
 from gumbelrace.methods.checking import checking
 from gumbelrace.methods.default import single_method
@@ -111,16 +110,6 @@ def audit(
         chances = scipy.special.softmax(exact.plus(prior[None]).sums[0])
         law = judged_law(drawn, chances, level, seen, method.promised(rewards).delta)
     return Audit(errors, checked, interval, level, *promised, law=law)
-
-
-def check_winners(method: Method) -> None:
-    """Refuse to check decisions one by one that are right in law only."""
-    if not method.finds_winners:
-        raise InvalidArgument(
-            f"{type(method).__name__} finds no winner: its decisions are right in law, and cannot be "
-            "checked one by one; compare the chain with that of kernel.with_method(gr.Exact()), or audit "
-            "kernel.with_method(gr.Race())"
-        )
 
 
 class Audited(Method):

@@ -251,7 +251,7 @@ def affordable(trace: Trace[State]) -> int:
     """Give the number of steps that are checked by default."""
     method = getattr(trace.kernel, "method", None)
     kept, read = trace.chains * trace.draws, float(np.sum(trace.info.evaluations))
-    if kept == 0 or method is None or method.promise.delta == 0.0 or not trace.kernel.can_be_audited:
+    if kept == 0 or method is None or method.promise.delta == 0.0:
         return 0
     a_step = float(np.sum(trace.info.rewards)) / (kept * trace.thin)
     if not method.finds_winners:

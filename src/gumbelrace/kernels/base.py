@@ -192,11 +192,6 @@ class Kernel(ABC, Generic[State]):
         found = audited.errors, audited.decisions
         return Checked(*found, raced, exact, audited.impossible, audited.promise)
 
-    @property
-    def can_be_audited(self) -> bool:
-        """Whether there is an audit of the decisions that its method makes; if not, `audit` says so."""
-        return True
-
     def watched(self, states: State) -> tuple[Any, ...]:
         """Give what an audit watches of states (or of one): a named tuple, here of all their fields."""
         return states

@@ -22,6 +22,7 @@ from tests.kernels.laws import tail
 
 import gumbelrace as gr
 from gumbelrace import errors
+from gumbelrace.kernels.clusters.worker import Worker
 from gumbelrace.methods.absorb import Absorb
 from gumbelrace.verdict import clopper_pearson
 
@@ -119,10 +120,26 @@ def test_who_finds_no_winner_leaves_mergers_and_the_end_of_a_search_to_a_race():
     )
     labels = chain(kernel, start(kernel), 9, seed=1)[-1][0].labels
     assert canonical(labels) == canonical(person)
-    with pytest.raises(errors.InvalidArgument, match="finds no winner"):
-        kernel.audit(np.random.default_rng(0), start(kernel))
+    cold = gr.kernels.Labels(labels, 9)
+    assert kernel.audit(np.random.default_rng(0), cold)[:2] == (0, len(labels))
     with pytest.raises(errors.InvalidArgument, match="keep='sums' knows all values"):
         gr.ClusterGibbs(pairs_of(table), method=Absorb(), keep="sums")
+
+
+def test_choices_that_find_no_winner_are_compared_in_law(monkeypatch):
+    """Level 0.999: a false alarm once in 1,000 seeds. Negative control: the exact law is a flatter one."""
+    person, table = planted([200, 150], 0.03, 0.01, 13)
+    kernel = gr.ClusterGibbs(pairs_of(table), method=Absorb(), keep="nothing")
+    first = kernel.start(person.astype(np.int32))
+    trace = gr.run(kernel, first, steps=40, rng=np.random.default_rng(1), progress=False)
+    assert 0.0 < trace.law_error < 1e-3
+    report = trace.audit(0.2, rng=np.random.default_rng(2), confidence=0.999)
+    assert (report.law.of, report.law.states) == ("draws of a chain", 64)
+    assert not report.broken
+
+    again = Worker.visit_again
+    monkeypatch.setattr(Worker, "visit_again", lambda *asked: 0.7 * again(*asked))
+    assert trace.audit(0.2, rng=np.random.default_rng(2), confidence=0.999).broken
 
 
 def mean_statistics(table, visited):
@@ -303,8 +320,8 @@ def test_audit_of_exact_finds_nothing(keep):
 def test_audit_does_not_change_the_draws():
     kernel = gr.ClusterGibbs(pairs_of(AUDITED["planted"]), method=gr.Race())
     state = start(kernel, placed=False)
-    plain, _ = kernel._sweep(np.random.default_rng(20), state)
-    audited, _ = kernel._sweep(np.random.default_rng(20), state, audited=True)
+    plain, *_ = kernel._sweep(np.random.default_rng(20), state)
+    audited, *_ = kernel._sweep(np.random.default_rng(20), state, audited=True)
     assert np.array_equal(plain, audited)
 
 

@@ -44,6 +44,7 @@ class Contest(NamedTuple):
     words: int
     tally: NDArray[np.int64]
     offset: Floats
+    law_error: Floats
 
 
 class Calls(NamedTuple):
@@ -83,6 +84,29 @@ def sweep(calls: Calls, work: Workspace, bits: Bits, task: Task, mentions: NDArr
         move(calls, work, i, chosen)
         if fault[CODE] != FINE:
             return
+
+
+@kernel
+def draw_again(
+    calls: Calls, work: Workspace, bits: Bits, task: Task, i: int, chosen: NDArray[np.int64]
+) -> None:
+    """Let a mention choose again and again, each time from where it was."""
+    for k in range(len(chosen)):
+        enter(work, i, True)
+        draw_noise(work, bits, task.temperature)
+        chosen[k] = choose(calls, work, task.limit)
+        settle(work.partition, i, work.turn[HOME], work.turn[HOME])
+
+
+@kernel
+def put_exact(calls: Calls, work: Workspace, bits: Bits, i: int, values: Floats) -> None:
+    """Put the values of all clusters for a mention, and of the empty one, all read."""
+    enter(work, i, True)
+    draw_noise(work, bits, 0.0)
+    best_of_all(calls)
+    for s in range(len(values)):
+        values[s] = value_of(work, s)
+    settle(work.partition, i, work.turn[HOME], work.turn[HOME])
 
 
 @part
@@ -186,6 +210,7 @@ def race(contest: Contest, work: Workspace, arms: int, favourite: int) -> int:
     call(contest.address, (contest.words,))
     work.tally[LOOKED] += tally[LOOKS]
     work.tally[READ] += tally[EVALUATIONS] * max(work.site[COUNT], 1)  # a row of lines has many values
+    work.law_error[0] += contest.law_error[0]
     return tally[LEADER]
 
 

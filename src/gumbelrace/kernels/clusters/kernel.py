@@ -11,9 +11,10 @@ from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import scipy  # its parts load when first used
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.auditing import check_winners
+from gumbelrace.auditing import Comparison
 from gumbelrace.core.pool import Pool
 from gumbelrace.core.random import Rng, as_generator, check_generator
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
@@ -27,7 +28,12 @@ from gumbelrace.kernels.schedules import Annealing, Constant, Scan, Systematic, 
 from gumbelrace.methods.base import Method
 from gumbelrace.methods.default import single_method
 from gumbelrace.methods.exact import Exact
+from gumbelrace.methods.state import new_results
 from gumbelrace.population.pairs import Pairs
+from gumbelrace.verdict import DRAWS_OF_A_CHAIN
+
+# Mentions whose law is compared in an audited sweep, and how often each chooses.
+AUDITED, ANSWERS = 8, 128
 
 
 class Clusters(NamedTuple):
@@ -137,26 +143,39 @@ class ClusterGibbs(Kernel[Labels]):
 
     def step(self, rng: np.random.Generator, state: Labels) -> tuple[Labels, Info]:
         """Make one sweep: n mentions choose their clusters."""
-        labels, tally = self._sweep(rng, state)
-        return Labels(labels, state.sweep + 1), info_of(tally)
-
-    @property
-    def can_be_audited(self) -> bool:
-        """Whether decisions are right or wrong one by one."""
-        return self.method.finds_winners
+        labels, tally, law_error = self._sweep(rng, state)
+        return Labels(labels, state.sweep + 1), info_of(tally)._replace(law_error=law_error)
 
     def audit(self, rng: np.random.Generator, state: Labels) -> Checked[Labels]:
         """Make a sweep, choosing exactly as well, and one that only chooses exactly.
 
         Rows and noise come from one generator: after the first choice the two sweeps differ by chance
         as well, which makes what is estimated from them noisier, and not wrong.
+
+        Choices that find no winner are compared instead: those of a few mentions, made again and again.
         """
-        check_winners(self.method)
+        if not self.method.finds_winners and self.annealing(state.sweep) > 0.0:
+            law = self._compared(check_generator(rng), state)
+            return Checked(0, 0, state, state, 0, self.method.promise, np.nan, law)
         noise = int(check_generator(rng).integers(2**63))
-        labels, tally = self._sweep(np.random.default_rng(noise), state, audited=True)
+        labels, tally, _ = self._sweep(np.random.default_rng(noise), state, audited=True)
         errors, decisions = int(tally[WRONG]), int(tally[VISITED])
         exact, _ = self.with_method(Exact()).step(np.random.default_rng(noise), state)
         return Checked(errors, decisions, Labels(labels, state.sweep + 1), exact)
+
+    def _compared(self, rng: np.random.Generator, state: Labels) -> Comparison:
+        """Compare the law of the choices of a few mentions with the exact one."""
+        check_state(state, Labels)
+        labels, compared = self._checked_labels(state.labels), Comparison(DRAWS_OF_A_CHAIN)
+        temperature, placed = float(self.annealing(state.sweep)), np.flatnonzero(labels != UNPLACED)
+        for i in rng.choice(placed, min(len(placed), AUDITED), replace=False):
+            with self._workers.lend() as worker, rng.bit_generator.lock:
+                task, found = Task(temperature, worker.limit, False), new_results(ANSWERS)
+                worker.begin(labels)
+                values = worker.visit_again(rng, task, i, found.arms)
+                found.law_error[:] = worker.work.law_error[0] / ANSWERS
+            compared.add_draws(found, scipy.special.softmax(values / temperature))
+        return compared
 
     def watched(self, states: Labels) -> Clusters:
         """Give the number of clusters: their labels mean nothing."""
@@ -175,7 +194,7 @@ class ClusterGibbs(Kernel[Labels]):
 
     def _sweep(
         self, rng: np.random.Generator, state: Labels, audited: bool = False
-    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    ) -> tuple[NDArray[Any], NDArray[np.int64], float]:
         check_state(state, Labels)
         before = self._checked_labels(state.labels)
         temperature = float(checked_temperature(self.annealing(state.sweep)))
@@ -186,7 +205,8 @@ class ClusterGibbs(Kernel[Labels]):
             worker.visit(rng, task, mentions)
             if self.merges:
                 worker.merge(rng, task)
-            return worker.end().astype(before.dtype), worker.work.tally.copy()
+            tally, law_error = worker.work.tally.copy(), float(worker.work.law_error[0])
+            return worker.end().astype(before.dtype), tally, law_error / max(len(mentions), 1)
 
     @property
     def _workers(self) -> Pool[Worker]:

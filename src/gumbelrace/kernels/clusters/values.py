@@ -82,6 +82,7 @@ class Workspace(NamedTuple):
     turn: NDArray[np.int64]
     site: NDArray[np.int64]
     tally: NDArray[np.int64]
+    law_error: Floats  # the sum over the draws of the sweep
 
 
 def new_sums(size: int, clusters: NDArray[np.int32]) -> Sums:

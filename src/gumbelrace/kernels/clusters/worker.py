@@ -11,7 +11,15 @@ from gumbelrace.core.random import bits_of
 from gumbelrace.core.rows import LARGEST
 from gumbelrace.errors import InvalidArgument, UnknownRange
 from gumbelrace.kernels.base import VISITED, new_tally
-from gumbelrace.kernels.clusters.choice import Calls, Contest, Task, merge_some, sweep
+from gumbelrace.kernels.clusters.choice import (
+    Calls,
+    Contest,
+    Task,
+    draw_again,
+    merge_some,
+    put_exact,
+    sweep,
+)
 from gumbelrace.kernels.clusters.partition import CLUSTERS, Partition, arrange, new_partition
 from gumbelrace.kernels.clusters.values import (
     BEST_OF,
@@ -113,6 +121,7 @@ class Worker:
         work, summed = self.work, self._summed
         arrange(work.partition, labels)
         work.tally[:], work.source.fault[:], work.site[COUNT] = 0, 0, 0
+        work.law_error[:] = 0.0
         self._summed = np.empty(0, np.int32)  # an error leaves sums of no labels
         if self._keep == Keep.SUMS and not np.array_equal(summed, labels):
             self._sum_up()
@@ -133,6 +142,15 @@ class Worker:
                     calls, _kept_alive = self._calls(rng, task.temperature)
                 sweep(calls, self.work, bits_of(rng), task, mentions[done:stop])
                 self._check()
+
+    def visit_again(self, rng: np.random.Generator, task: Task, i: int, chosen: NDArray[np.int64]) -> Any:
+        """Let a mention choose again and again; give the exact values of what it may choose."""
+        calls, _kept_alive = self._calls(rng, task.temperature)
+        values = np.zeros(self.work.partition.counts[CLUSTERS] + 1)
+        put_exact(calls, self.work, bits_of(rng), i, values)
+        draw_again(calls, self.work, bits_of(rng), task, i, chosen)
+        self._check()
+        return values
 
     def merge(self, rng: np.random.Generator, task: Task) -> None:
         """Try to merge clusters: whether two belong together is asked of who finds winners."""
@@ -209,9 +227,9 @@ def _contest(workspace: IndependentWorkspace, temperature: float) -> tuple[Conte
     if isinstance(workspace.rule, AbsorbingOwn):
         Asked(Question.DRAW, temperature).put(state)
     if isinstance(workspace.rule, Scan):  # all clusters are small to it: it never races
-        return Contest(0, 0, state.tally, state.offset), workspace
+        return Contest(0, 0, state.tally, state.offset, state.law_error), workspace
     plan, kept_alive = prepared(workspace)
-    return Contest(plan.address, plan.words, state.tally, state.offset), kept_alive
+    return Contest(plan.address, plan.words, state.tally, state.offset, state.law_error), kept_alive
 
 
 def _first_look(method: Method, size: int) -> int:
@@ -260,6 +278,7 @@ def _new_workspace(
         turn=np.zeros(2, np.int64),
         site=readers.site,
         tally=new_tally(),
+        law_error=np.zeros(1),
     )
 
 

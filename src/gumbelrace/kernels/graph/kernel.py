@@ -199,14 +199,14 @@ class GraphGibbs(Kernel[Labels]):
             found.arms[:] = rng.choice(self.labels, ANSWERS, p=chances)
             with self._set_up(rng, state) as setting:
                 draw_again(*setting, (np.array([i]), found.arms))
-                found.law_error[:] = setting.workspace.law_error[0]
+                found.law_error[:] = setting.workspace.law_error[0] / ANSWERS
             compared.add_draws(found, chances)
         return compared
 
     def _sweep(
         self, rng: np.random.Generator, state: Labels, of_rows: np.random.Generator | None = None
     ) -> tuple[NDArray[Any], NDArray[np.int64], float]:
-        """Make a sweep; give labels, tally, and how far the law of a draw was off at most.
+        """Make a sweep; give labels, tally, and how far the law of its draws was off on average.
 
         If rows have a generator of their own, decide everything exactly as well.
         """
@@ -218,7 +218,7 @@ class GraphGibbs(Kernel[Labels]):
                 sweep(*setting, order[part])
                 if setting.plan.source.fault[CODE] != FINE:
                     break
-            labels, law_error = workspace.labels.copy(), float(workspace.law_error[0])
+            labels, law_error = workspace.labels.copy(), float(workspace.law_error[0]) / len(order)
             tally = workspace.tally.copy()
         return labels.astype(np.asarray(state.labels).dtype), tally, law_error
 

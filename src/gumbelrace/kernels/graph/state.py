@@ -30,7 +30,7 @@ class Workspace(NamedTuple):
     arms: NDArray[np.int64]  # the labels still possible come first
     block: Floats
     spare: Floats
-    law_error: Floats  # the largest of the sweep
+    law_error: Floats  # the sum over the draws of the sweep
 
 
 class Graph(NamedTuple):

@@ -125,7 +125,7 @@ def leave(workspace: Workspace, plan: Plan) -> None:
     workspace.tally[READ] += tally[EVALUATIONS]
     workspace.tally[LOOKED] += tally[LOOKS]
     workspace.tally[ROWS] += plan.sizes[0] if tally[EXHAUSTED] else plan.state.rows[tally[LEADER]]
-    workspace.law_error[0] = max(workspace.law_error[0], plan.state.law_error[0])
+    workspace.law_error[0] += plan.state.law_error[0]
 
 
 @part
@@ -134,7 +134,7 @@ def skip(graph: Graph, workspace: Workspace, temperature: float, i: int) -> None
     layout, reading = graph.layout, graph.reading
     if reading.heads[i] < layout.starts[i + 1] - layout.starts[i]:
         off = np.tanh(layout.reach[i, reading.levels[i]] / (4.0 * temperature))
-        workspace.law_error[0] = max(workspace.law_error[0], off)
+        workspace.law_error[0] += off
 
 
 @part
