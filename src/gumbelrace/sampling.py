@@ -28,7 +28,7 @@ HELD = 2**20
 SHOWN = 6
 DRAW = Asked(Question.DRAW)
 # A law that is further off than this many times what was promised is warned of.
-FAR_OFF = 5.0
+FAR_OFF = 2.0
 # What is kept of each draw.
 DRAWN = ("arms", "evaluations", "looks", "exhausted", "law_error")
 AnyPopulation = TypeVar("AnyPopulation", bound=Population)

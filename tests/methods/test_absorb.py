@@ -201,7 +201,7 @@ def test_law_of_rewards_that_vary_along_two_directions():
     rewards = 1e-3 * two_directions(16, rng)
     draws = gr.sample(gr.table(rewards), size=40_000, method=gr.Absorb(), rng=rng)
     assert chance_of(draws.arms, chances(rewards.sum(0))) > LEVEL
-    assert draws.fraction < 0.1
+    assert draws.fraction < 0.15
 
 
 def few_rows_carry_the_sum(rng, size=20_000):
@@ -251,6 +251,21 @@ def test_heavy_tails_make_a_longer_pilot():
     population = gr.compiled(entry, (rewards,), *rewards.shape)
     assert law_of(population, gr.Absorb(), rewards, rng, 20_000) > LEVEL
     assert law_of(population, Unguarded(), rewards, rng, 20_000) < LEVEL
+
+
+def test_what_is_reported_does_not_depend_on_the_order_of_columns():
+    """One arm of ten has wide rows that pilots miss: reported alike wherever it is, within a third."""
+    rng = np.random.default_rng(7)
+    rewards = rng.normal(size=(1_000, 10))
+    rewards[rng.choice(1_000, 10, replace=False), -1] *= 8.0
+    rewards = (rewards - rewards.mean(0)) * 0.0025 + np.where(np.arange(10) == 9, 3.4, 0.0) / 1_000
+    reported = []
+    for shift in (0, 1):
+        population = gr.compiled(entry, (np.roll(rewards, shift, 1),), 1_000, 10)
+        with pytest.warns(gr.errors.PromiseBroken):
+            draws = gr.sample(population, size=20_000, method=gr.Absorb(), rng=rng, check=False)
+        reported.append(draws.law_error)
+    assert 0.75 < reported[0] / reported[1] < 1.33
 
 
 def test_pilots_that_miss_tails_do_not_move_the_law():
@@ -370,7 +385,7 @@ def test_the_first_arm_is_impossible(weighted):
     population = gr.compiled(entry, (rewards,), *rewards.shape, weights=weights)
     draws = gr.sample(population, size=6_000, method=gr.Absorb(), rng=rng)
     assert chance_of(draws.arms, chances(rewards.sum(0))) > LEVEL
-    assert draws.fraction < 0.1
+    assert draws.fraction < 0.15
     rewards[:] = -np.inf
     with pytest.raises(gr.NoPossibleArm):
         gr.sample(population, size=3, method=gr.Absorb(), rng=rng)

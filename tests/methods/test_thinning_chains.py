@@ -201,6 +201,24 @@ def test_a_bound_that_does_not_hold_is_an_error_when_the_default_is_chosen():
     assert repr(kernel.method) == "default method (Penalty)"
 
 
+def test_bounds_of_rows_that_never_ring_are_checked():
+    """Ten rows that carry the skewness claim to have no remainder: the chain would be off by a quarter."""
+    rng = np.random.default_rng(0)
+    x = 0.05 * rng.choice([-1.0, 1.0], (2000, 1))
+    x[:10] = 3.0
+    y = (rng.uniform(size=2000) < 1.0 / (1.0 + np.exp(-0.4 * x[:, 0]))).astype(float)
+    y[:10] = np.arange(10) < 9
+    mode, hessian = logistic.mode(x, y)
+    scale = np.sqrt(-hessian)
+    remainder = logistic.remainder(x, scale)
+    remainder[:10] = 0.0
+    given = {"remainder": remainder, "metric": scale}
+    taylor = gr.parameter_taylor(logistic.terms, (x, y), 2000, mode, **given)
+    likelihood = gr.likelihood(logistic.log_factor, (x, y), 2000).minus(taylor)
+    with pytest.raises(RewardOutOfRange, match=r"residual of row ., arm .* enlarge them"):
+        gr.Metropolis(likelihood, gr.kernels.RandomWalk(0.1), method=gr.Thinning())
+
+
 def many_rows(observe, model, numbers=(), unit=1.0, metric=True):
     """Give the residuals of 20,000 rows, the second column in another unit, and the Laplace law."""
     rng = np.random.default_rng(7)

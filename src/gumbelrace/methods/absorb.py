@@ -39,8 +39,8 @@ from gumbelrace.methods.absorb_moments import (
     UNEXPECTED,
     Moments,
     add_derivatives,
+    add_spread,
     bound_eigenvalues,
-    by_excess,
     count_rows,
     factorise,
     headroom,
@@ -48,7 +48,6 @@ from gumbelrace.methods.absorb_moments import (
     new_moments,
     normal,
     off_by,
-    pair_variance,
     put_covariances,
     put_noise,
     rows_at_first,
@@ -56,7 +55,6 @@ from gumbelrace.methods.absorb_moments import (
     unsureness,
 )
 from gumbelrace.methods.absorb_pilot import (
-    deviations,
     most_unseen,
     read_pilot,
     read_some,
@@ -190,8 +188,8 @@ def rows_to_stand_for(workspace: SharedWorkspace, since: int) -> tuple[float, fl
 @part
 def rows_of_last(rule: Absorbing, workspace: SharedWorkspace, deviation: float, largest: float) -> float:
     """Give how many rows the last look needs, for the noise and for its law."""
-    moments, others = workspace.work, workspace.state.tally[ALIVE] - 1.0
-    largest *= headroom(unsureness(moments), others * moments.counted[0])
+    moments = workspace.work
+    largest *= headroom(unsureness(moments), 1.0 * moments.counted[0])
     _, again = rows_to_stand_for(workspace, workspace.state.tally[TAKEN])
     last = max(1.0 / (again + deviation * deviation / max(largest, LITTLE)), float(LEAST))
     skewed, _, hidden = law_errors(workspace, last)
@@ -248,25 +246,23 @@ def read_last(workspace: SharedWorkspace, count: int) -> bool:
     while state.tally[TAKEN] < until and state.tally[ALIVE] > 1:
         if not read_some(workspace, min(until - state.tally[TAKEN], HELD)):
             return False
-        for a in range(1, state.tally[ALIVE]):
-            second, _ = deviations(moments, workspace.sample, state.arms[0], state.arms[a])
-            moments.spread[state.arms[a]] += second * fresh_rows(workspace.sample)
+        add_spread(moments, state, workspace.sample)
     return True
 
 
 @part
 def is_as_expected(workspace: SharedWorkspace, count: int, deviation: float) -> bool:
-    """Whether differences vary about as before; if not by far, the last look belongs to the pilot."""
-    state, moments = workspace.state, workspace.work
+    """Whether rewards vary about as before; if not by far, the last look belongs to the pilot."""
+    state, moments, excess = workspace.state, workspace.work, 0.0
     rest, again = rows_to_stand_for(workspace, state.tally[TAKEN] - count)
-    scale, excess, all_found, all_expected = rest * rest * (1.0 / count - again), 0.0, 0.0, 0.0
-    for a in range(1, state.tally[ALIVE]):
-        expected = scale * pair_variance(moments, state.arms[0], state.arms[a])
-        found = scale * moments.spread[state.arms[a]] / count
-        all_found, all_expected = all_found + found, all_expected + expected
-        if found > max(UNEXPECTED * expected, 2.0 * deviation * deviation):
-            excess = max(excess, found - expected)
-    moments.ratio[0] = all_found / all_expected if all_expected > 0.0 else 1.0
+    # The variance of an arm's error apart from the mean of the others' is so many times that noted.
+    apart = (state.tally[ALIVE] / (state.tally[ALIVE] - 1.0)) ** 2 * (1.0 / count - again)
+    for a in range(state.tally[ALIVE]):
+        arm = state.arms[a]
+        expected, found = moments.expected[arm], rest * rest * moments.spread[arm] / count
+        moments.ratio[arm] = found / expected if expected > 0.0 else 1.0
+        if apart * found > max(UNEXPECTED * apart * expected, 2.0 * deviation * deviation):
+            excess = max(excess, apart * (found - expected))
     jump = np.sqrt(excess) / state.temperature[0]
     moments.surprise[0] = max(moments.surprise[0], off_by(jump))
     if jump <= TOO_FAR:
@@ -306,18 +302,15 @@ def put_missing_noise(workspace: SharedWorkspace, deviation: float, last: int) -
     """Draw the noise that makes the errors of all arms independent.
 
     The more a pilot finds rewards to vary, the more rows follow; so its variance is too small on average
-    where few follow. That of the last look is not: the pilot's covariances are scaled to it.
+    where few follow. That of the last look is not: the pilot's covariances are scaled to it, arm by arm.
     """
-    state, moments = workspace.state, workspace.work
-    alive, since, bound = state.tally[ALIVE], state.tally[TAKEN] - last, moments.bound[0]
-    if alive != moments.factorised[0]:  # an arm has shown a -inf
+    state, moments, since = workspace.state, workspace.work, workspace.state.tally[TAKEN] - last
+    if state.tally[ALIVE] != moments.factorised[0]:  # an arm has shown a -inf
         put_covariances(moments, state, error_of_one(workspace, since))
-        factorise(moments, alive, bound)
+        factorise(moments, state.tally[ALIVE], moments.bound[0])
     _, again = rows_to_stand_for(workspace, since)
-    share = (1.0 / last - again) * moments.ratio[0]
-    beyond = deviation * deviation - share * bound
-    moments.surprise[0] += by_excess(-2.0 * beyond, state.temperature[0])
-    put_noise(moments, alive, share, beyond, workspace.noise)
+    off = put_noise(moments, state, 1.0 / last - again, deviation * deviation, workspace.noise)
+    moments.surprise[0] += off / state.temperature[0] ** 2
 
 
 @part

@@ -81,14 +81,15 @@ class Moments(NamedTuple):
     gap: Floats  # of each arm, to the leader
     jump: Floats  # of each arm, third over second moment of its difference from the leader, at most
     before: Floats  # of each arm, the sum before the last look
-    spread: Floats  # of each arm, squares of its differences from the first in the last look
+    spread: Floats  # of each arm, squares of its rewards in the last look, less what all share
+    expected: Floats  # of each arm, the variance that is factorised
     chances: Floats  # of each arm, as far as known
     third: Floats  # of each arm: sum of third directional derivatives of its chance
     fourth: Floats
     scatter: Floats  # sums over rows: how much rewards of a random arm vary, and the squares of that
     unproved: NDArray[np.bool_]  # whether an arm had the rewards of the leader in all rows
     surprise: Floats  # what a last look unlike the pilot does to what is reported
-    ratio: Floats  # of the variances of the last look and of the pilot
+    ratio: Floats  # of each arm, of its variances in the last look and in the pilot
     bound: Floats  # above all eigenvalues of the covariances of which `factor` is made
     factorised: NDArray[np.int64]  # of how many arms
     over_arms: OverArms
@@ -113,13 +114,14 @@ def new_moments(arms: int) -> Moments:
         jump=np.zeros(arms),
         before=np.zeros(arms),
         spread=np.zeros(arms),
+        expected=np.zeros(arms),
         chances=np.zeros(arms),
         third=np.zeros(arms),
         fourth=np.zeros(arms),
         scatter=np.zeros(2),
         unproved=np.zeros(1, np.bool_),
         surprise=np.zeros(1),
-        ratio=np.ones(1),
+        ratio=np.ones(arms),
         bound=np.zeros(1),
         factorised=np.zeros(1, np.int64),
         over_arms=OverArms(*(np.empty(HELD) for _ in range(4))),
@@ -171,6 +173,24 @@ def copy_less_mean(moments: Moments, state: RaceState, sample: Sample, arm: int)
             moments.rewards[k, to + i] = reduced(rewards[j, first + i], rewards[other, first + i]) - mean
         to += count
     moments.mean[k] = mean - moments.centre[arm]
+
+
+@routine
+def add_spread(moments: Moments, state: RaceState, sample: Sample) -> None:
+    """Add the squares of the rewards of the last look, less their means and less what all arms share."""
+    rows, shared, rewards = fresh_rows(sample), moments.over_arms.mean, moments.rewards
+    for i in range(np.uint64(rows)):
+        shared[i] = 0.0
+    for a in range(state.tally[ALIVE]):
+        copy_less_mean(moments, state, sample, state.arms[a])
+        j = np.uint64(moments.slot[state.arms[a]])
+        for i in range(np.uint64(rows)):
+            shared[i] += rewards[j, i] / state.tally[ALIVE]
+    for a in range(state.tally[ALIVE]):
+        j, squares = np.uint64(moments.slot[state.arms[a]]), 0.0
+        for i in range(np.uint64(rows)):
+            squares += (rewards[j, i] - shared[i]) ** 2
+        moments.spread[state.arms[a]] += squares * (rows / max(rows - 1, 1))
 
 
 @part
@@ -323,6 +343,7 @@ def bound_eigenvalues(moments: Moments, state: RaceState, scale: float) -> float
     """Factorise b·I less `scale` times the covariances, for some b above their eigenvalues; give b."""
     alive, trace = state.tally[ALIVE], 0.0
     put_covariances(moments, state, scale)
+    note_expected(moments, state)
     for a in range(alive):
         trace += moments.factor[a, a]
     bound, highest = max(MARGIN * largest_eigenvalue(moments, alive), LITTLE), max(MARGIN * trace, LITTLE)
@@ -333,6 +354,13 @@ def bound_eigenvalues(moments: Moments, state: RaceState, scale: float) -> float
         bound *= RAISE
         put_covariances(moments, state, scale)
     return bound
+
+
+@part
+def note_expected(moments: Moments, state: RaceState) -> None:
+    """Note the variances that are about to be factorised."""
+    for a in range(state.tally[ALIVE]):
+        moments.expected[state.arms[a]] = moments.factor[a, a]
 
 
 @routine
@@ -379,13 +407,22 @@ def factorise(moments: Moments, alive: int, variance: float) -> bool:
 
 
 @part
-def put_noise(moments: Moments, alive: int, share: float, beyond: float, bits: Bits) -> None:
-    """Put normal noise into the first vector: a share of what was factorised, and some variance beyond."""
-    noise, plain = moments.vector[0], moments.vector[1]
-    for a in range(alive):
+def put_noise(moments: Moments, state: RaceState, share: float, variance: float, bits: Bits) -> float:
+    """Put normal noise into the first vector, that makes the error of each arm of the given variance.
+
+    With S the ratios of deviations and b I - Σ what was factorised, it has the covariance
+    share · S (b I - Σ) S + variance · I - share · b S². Where the last is below 0, it is left out; give how
+    far that puts the law off at a temperature of 1: of p, the second derivative is at most p and 1/10.
+    """
+    noise, plain, off = moments.vector[0], moments.vector[1], 0.0
+    for a in range(state.tally[ALIVE]):
         plain[a] = normal(bits)
-        noise[a] = np.sqrt(share) * inner(moments.factor[a], plain, a + 1)
+        share_of_arm = share * moments.ratio[state.arms[a]]
+        beyond = variance - share_of_arm * moments.bound[0]
+        noise[a] = np.sqrt(share_of_arm) * inner(moments.factor[a], plain, a + 1)
         noise[a] += np.sqrt(max(beyond, 0.0)) * normal(bits)
+        off += 0.5 * min(moments.chances[state.arms[a]], LARGEST_CURVATURE) * max(-beyond, 0.0)
+    return off
 
 
 @part

@@ -211,7 +211,10 @@ def chain_method(
 ) -> Method:
     """Give the method that a user has asked for, of a chain's decisions; `moves` gives typical ones."""
     if delta is not None or method is not None or question == Question.WINNER:
-        return chosen_method(delta, method)
+        chosen = chosen_method(delta, method)
+        if isinstance(chosen, Thinning):
+            check_bounds(moves)
+        return chosen
     return DefaultInLaw(question, question == Question.ACCEPT and rings_are_few(moves))
 
 
@@ -219,14 +222,24 @@ def rings_are_few(moves: Callable[[], Sequence[SharedPopulation]]) -> bool:
     """Whether typical moves cost `Thinning` fewer rows than `Penalty`; not if none is known."""
     least = Penalty().least_rows
     try:
-        typical = moves()
-        if not Thinning().rows_a_move(typical, least) < least:
-            return False
-        # Rings may be so few that none would notice a bound that does not hold: all rows are read once.
-        Exact().best(max(typical, key=rings_of), None, np.random.default_rng(0))
-        return True
+        few = Thinning().rows_a_move(moves(), least) < least
     except (FactorFailed, InvalidReward):
-        return False  # where no proposal goes, log factors need not be numbers; but bounds hold everywhere
+        return False  # where no proposal goes, log factors need not be numbers
+    return few and check_bounds(moves)
+
+
+def check_bounds(moves: Callable[[], Sequence[SharedPopulation]]) -> bool:
+    """Read all rows of a typical move once: rings may be too few to notice a bound that does not hold.
+
+    False where there is none, or log factors are not numbers there.
+    """
+    try:
+        typical = [move for move in moves() if move.knows_range]
+        if typical:
+            Exact().best(max(typical, key=rings_of), None, np.random.default_rng(0))
+        return bool(typical)
+    except (FactorFailed, InvalidReward):
+        return False
 
 
 def chosen_method(delta: float | None, method: Method | None, default: Method | None = None) -> Method:

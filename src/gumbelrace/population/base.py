@@ -141,6 +141,8 @@ class Population(ABC):
     undeclared = (
         "it missed a -inf: name the rows that can be one (impossible=), which are then read in full"
     )
+    #: What a reward that lies outside its range is called, and what to do about it.
+    out_of_range = "reward", "reward_range", "widen the range or mend the factor"
     #: What of the arms' sums is known without a race: a control variate's sums.
     known: Known | None = None
     #: The names of the arms, if they have names.
@@ -329,9 +331,10 @@ class Population(ABC):
                 f"the reward of row {row}, arm {name} is -inf and the row is not among `impossible`; "
                 "declare it there"
             )
+        what, its_range, remedy = self.out_of_range
         raise RewardOutOfRange(
-            f"the reward of row {row}, arm {name} lies outside its reward_range "
-            f"[{low[arm]:.6g}, {high[arm]:.6g}]; widen the range or mend the factor"
+            f"the {what} of row {row}, arm {name} lies outside its {its_range} "
+            f"[{low[arm]:.6g}, {high[arm]:.6g}]; {remedy}"
         )
 
 

@@ -13,6 +13,7 @@ from gumbelrace.core.rows import Rows
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.population.base import Floats, Range, SharedPopulation, checked_count, checked_range
 from gumbelrace.population.control import (
+    OUT_OF_BOUNDS,
     ControlVariate,
     Indices,
     Known,
@@ -123,13 +124,15 @@ class Compiled(SharedPopulation):
 
     def residuals(self, control: ControlVariate, known_sums: Known | None = None) -> "Compiled":
         """Return the residuals. Without `known_sums` nothing is read: who races on them adds the sums."""
-        return Compiled(
+        residuals = Compiled(
             *residual_of(control, self._log_factor, self._data),
             self.rows if control.rows is None else control.rows.joined(self.rows),
             self.arms,
             checked_range(control.residual_range, self.arms),
             known_sums,
         )
+        residuals.out_of_range = OUT_OF_BOUNDS
+        return residuals
 
     def rewards_at(self, rows: Indices) -> Floats:
         """Read rows, of all arms, as they come; of shape (len(rows), D)."""

@@ -25,6 +25,8 @@ from gumbelrace.population.trial import Call, checked_data, checked_dispatcher, 
 FORM = "function(n, arm, *data)"
 # Log probabilities that differ by less than this are the same; many steps of rounding apart, they are not.
 COARSEST, MANY_STEPS = 0.001, 1024
+# Of residuals: what one outside its range is called, and what to do about it.
+OUT_OF_BOUNDS = "residual", "bounds", "enlarge them (remainder=, residual_range=) or mend the factor"
 # Least weight of a row, as a share of their mean.
 FLOOR = 0.1
 

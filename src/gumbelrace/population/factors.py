@@ -24,7 +24,7 @@ from gumbelrace.population.base import (
     checked_range,
 )
 from gumbelrace.population.callback import Callback, held_interrupts
-from gumbelrace.population.control import ControlVariate, Indices, Known, check_fit, known
+from gumbelrace.population.control import OUT_OF_BOUNDS, ControlVariate, Indices, Known, check_fit, known
 
 LogFactors = Callable[[NDArray[np.int64], NDArray[np.int64]], Any]
 
@@ -135,13 +135,15 @@ class Factors(_Called, SharedPopulation):
             raise InvalidArgument("the population has a control variate already")
         check_fit(control, self.size, self.arms)
         every = np.arange(self.arms)
-        return Factors(
+        residuals = Factors(
             Residuals(self._log_factors, control),
             self.rows if control.rows is None else control.rows.joined(self.rows),
             self.arms,
             checked_range(control.residual_range, self.arms),
             known(control, lambda rows: self._log_factors(rows, every)),
         )
+        residuals.out_of_range = OUT_OF_BOUNDS
+        return residuals
 
 
 @dataclass(frozen=True, eq=False)
