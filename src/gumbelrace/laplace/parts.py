@@ -17,8 +17,9 @@ Indices = NDArray[np.int64]
 
 # Rows are summed in that many parts, by threads; so the sum does not depend on how many of these there are.
 PARTS = 16
-# A mode is looked for among so many rows first, if there are many times as many.
-FEW, MANY_TIMES = 5_000, 8
+# A mode is looked for among so many rows first, or so many for each parameter, if there are many times as
+# many.
+FEW, FOR_EACH, MANY_TIMES = 5_000, 50, 8
 SEED = 0
 
 
@@ -47,9 +48,10 @@ class InParts:
     @functools.cached_property
     def few(self) -> Self:
         """The same model of some of its rows; itself if there are few."""
-        if self.rows is not None or self.all_rows < MANY_TIMES * FEW:
+        count = max(FEW, FOR_EACH * len(self.given_start))
+        if self.rows is not None or self.all_rows < MANY_TIMES * count:
             return self
-        some = np.random.default_rng(SEED).choice(self.all_rows, FEW, replace=False)
+        some = np.random.default_rng(SEED).choice(self.all_rows, count, replace=False)
         return replace(self, rows=np.sort(some))  # type: ignore[type-var]
 
     @functools.cached_property
