@@ -1,4 +1,4 @@
-"""Second derivatives of functions of many parameters, most pairs of which have nothing to do with each other.
+"""Second derivatives of functions of many parameters, where most pairs of them have none.
 
 A Hessian is found from its products with directions. Where its pattern is known, few directions do: a
 parameter that many others depend on has one of its own, and others share one if no third parameter depends
@@ -12,9 +12,7 @@ import numpy as np
 import scipy  # its parts load when first used
 from numpy.typing import NDArray
 
-from gumbelrace.laplace.model import Floats, Quadratic
-
-Indices = NDArray[np.int64]
+from gumbelrace.laplace.model import Floats, Indices, Quadratic
 
 # With fewer parameters than that, or if the directions were more than that share of them, each parameter
 # has a direction of its own, and the Hessian is dense.
@@ -154,7 +152,7 @@ def same(one: Floats, other: Floats) -> bool:
 
 
 def pairs(starts: Indices, columns: Indices, dimension: int) -> Any:
-    """Give the pattern of sums whose n-th term depends on the parameters columns[starts[n] : starts[n + 1]].
+    """Give the pattern of a sum whose n-th term depends on columns[starts[n] : starts[n + 1]].
 
     Examples
     --------

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from gumbelrace.core.rows import Rows
 from gumbelrace.laplace.batched import BatchedLikelihood
 from gumbelrace.laplace.mode import Mode
-from gumbelrace.laplace.model import Floats, Quadratic
-from gumbelrace.laplace.parts import Indices, InParts
+from gumbelrace.laplace.model import Floats, Indices, Quadratic
+from gumbelrace.laplace.parts import InParts
 from gumbelrace.laplace.pilot import Pilot
 from gumbelrace.laplace.sparse import Hessians, pairs
 from gumbelrace.pymc.checks import check_by_rows, check_latent, check_model
