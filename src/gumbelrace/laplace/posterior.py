@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from gumbelrace.chain.run import run
 from gumbelrace.chain.trace import Trace
 from gumbelrace.core.random import Rng, as_generator
+from gumbelrace.errors import InvalidArgument
 from gumbelrace.kernels.blocks import Blocks
 from gumbelrace.kernels.metropolis import Metropolis, Mixture
 from gumbelrace.kernels.normal_laws import NormalPseudoprior
@@ -17,7 +18,7 @@ from gumbelrace.kernels.target import Position, checked_point
 from gumbelrace.laplace.blocks import plan_blocks
 from gumbelrace.laplace.compiled import CompiledModel
 from gumbelrace.laplace.convergence import split_rhat, warn_of_fit, warn_of_rhat
-from gumbelrace.laplace.mode import find_mode
+from gumbelrace.laplace.mode import find_mode, listed
 from gumbelrace.laplace.model import Floats
 from gumbelrace.laplace.other_modes import warn_of_other_modes
 from gumbelrace.laplace.pilot import Forecast, Pilot, pilot_of
@@ -29,10 +30,12 @@ from gumbelrace.population.trial import checked_data, checked_dispatcher
 # Independent proposals that are accepted less often than that are mixed with many small steps; those that
 # are accepted more often than that, with few.
 SELDOM, OFTEN = 0.2, 0.9
+# The matrices of so many parameters take 200 MB each.
+MOST_PARAMETERS = 5_000
 # Correlations of small steps that are tried, and steps of each trial.
 CORRELATIONS, TRIAL = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98), 300
-# Where so few effective draws a step are expected of so many parameters or more, they are drawn in blocks.
-POOR, MANY = 0.1, 8
+# So many parameters or more are drawn in blocks where so few effective draws a step are expected otherwise.
+BLOCKS_BELOW = ((64, 0.35), (8, 0.1))
 FEW_SMALL_STEPS, SMALL_STEPS, MANY_SMALL_STEPS = 0.02, 0.1, 0.9
 
 
@@ -177,6 +180,7 @@ def posterior(
 
 def made_ready(model: Any, log_prior: Any, method: Method | None, said: Progress) -> Posterior:
     """Give the posterior with a kernel that draws all parameters at once, or blocks of them."""
+    check_dimension(model.names)
     with said("mode"):
         mode = find_mode(model)
     with said("other modes"):
@@ -185,7 +189,7 @@ def made_ready(model: Any, log_prior: Any, method: Method | None, said: Progress
         pilot = pilot_of(model, mode)
     law = NormalPseudoprior(mode.theta, pilot.root @ pilot.root.T)
     kernel: Metropolis | Blocks
-    if pilot.forecast.effective < POOR and len(mode.theta) >= MANY:
+    if any(len(mode.theta) >= d and pilot.forecast.effective < share for d, share in BLOCKS_BELOW):
         with said("blocks"):
             blocks, block_law, forecast = plan_blocks(model, mode)
         kernel = Blocks(blocks, block_law, log_prior=log_prior, method=method)  # type: ignore[arg-type]
@@ -194,6 +198,15 @@ def made_ready(model: Any, log_prior: Any, method: Method | None, said: Progress
         forecast = pilot.forecast
     said.tell(f"forecast: {forecast}")
     return Posterior(mode.theta, law, forecast, model.names, kernel)
+
+
+def check_dimension(names: Sequence[str]) -> None:
+    """Refuse more parameters than a dense covariance is meant for."""
+    if len(names) > MOST_PARAMETERS:
+        raise InvalidArgument(
+            f"{len(names):,} parameters ({listed(names, range(len(names)))}); Laplace's law is a dense "
+            f"matrix, of {MOST_PARAMETERS:,} at most: integrate some out, or use a sampler such as NUTS"
+        )
 
 
 def at_once(
