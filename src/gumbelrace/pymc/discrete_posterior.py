@@ -1,0 +1,231 @@
+"""Posteriors with discrete variables of few states: each state has parameters, a mode and a law of its own.
+
+Where the other parameters are likely may depend on the state, so that a state drawn given them would hardly
+ever change. Each state has parameters of its own, therefore, those of the others drawn from the normal laws
+around their modes, and the state is a choice between models (`CarlinChib`): each read as what the
+expansion around its own mode leaves of a few rows.
+"""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+
+from gumbelrace.chain.run import run
+from gumbelrace.chain.trace import Trace
+from gumbelrace.core.random import Rng, as_generator
+from gumbelrace.core.rows import Rows
+from gumbelrace.errors import NoMode, optional
+from gumbelrace.kernels.metropolis import Metropolis
+from gumbelrace.kernels.model_choice import Candidate, CarlinChib, ModelChoice
+from gumbelrace.laplace.convergence import warn_of_fit
+from gumbelrace.laplace.model import Floats, Quadratic
+from gumbelrace.laplace.posterior import Posterior, made_ready
+from gumbelrace.laplace.progress import Progress
+from gumbelrace.methods.base import Method
+from gumbelrace.methods.state import Question
+from gumbelrace.population.base import checked_count
+from gumbelrace.population.batched import Batched
+from gumbelrace.population.control import Known, apart
+from gumbelrace.pymc.checks import check_by_rows, check_latent, check_model
+from gumbelrace.pymc.discrete import Labels, joint_graph, joint_states, vector_of
+from gumbelrace.pymc.functions import Functions, log_prior_of, residuals_of, sums_of
+from gumbelrace.pymc.graph import Leaf, RowGraph, graph_of, rebuilt, start_of
+from gumbelrace.pymc.model import PymcModel, compile_all
+
+# States that are less probable than the best one by so many powers of e, by their normal laws, do not matter.
+NEGLIGIBLE = 10.0
+
+
+@dataclass(frozen=True)
+class StateLikelihood:
+    """Σ_n log f_n of each state at parameters of its own, near the mode of that state.
+
+    Attributes
+    ----------
+    models : sequence of PymcModel
+        The posterior of each state.
+    centres : ndarray of shape (states, d)
+        Their modes.
+    sums : sequence of Quadratic
+        Σ_n log f_n near each.
+    rows : Rows
+        How many there are, and their weights.
+    """
+
+    models: Sequence[PymcModel]
+    centres: Floats
+    sums: Sequence[Quadratic]
+    rows: Rows
+
+    def __call__(self, parameters: Sequence[Floats]) -> Batched:
+        """Give the population whose arm k is state k at parameters[k]."""
+        steps = np.stack(parameters) - self.centres
+        near = zip(self.sums, steps, strict=True)
+        sums = np.array([quadratic.value + quadratic.change(step) for quadratic, step in near])
+        data = (self.centres, steps, self._labels, *self.models[0].data[1:])
+        known = Known(apart(sums[None]), np.abs(sums), 0)
+        return Batched(of_states(self.models[0].functions.residuals), data, self.rows, len(steps), known)
+
+    @functools.cached_property
+    def _labels(self) -> Labels:
+        return np.stack([model.data[0] for model in self.models])
+
+
+@functools.lru_cache(maxsize=64)
+def of_states(residuals: Any) -> Any:
+    """Compile the residuals of arms that each have a centre and labels."""
+
+    @numba.njit
+    def of_state(rows, arm, centres, steps, labels, *data):  # type: ignore[no-untyped-def]
+        return residuals(rows, arm, centres[arm], steps, labels[arm], *data)
+
+    return of_state
+
+
+@dataclass(frozen=True)
+class StatePosterior:
+    """The posterior of each state, and the kernel that draws states and parameters."""
+
+    graph: RowGraph  # of joint vectors
+    labels: Labels
+    fits: Sequence[Posterior]
+    kernel: CarlinChib
+
+    @property
+    def forecast(self) -> str:
+        """What is expected of moves, in each state."""
+        return "; ".join(f"state {k}: {fit.forecast}" for k, fit in enumerate(self.fits))
+
+    def sample(
+        self, draws: int, *, chains: int, warmup: int, rng: Rng, **options: Any
+    ) -> Trace[ModelChoice]:
+        """Draw from the posterior; see `Posterior.sample`."""
+        generator = as_generator(rng)
+        for fit, log_evidence in zip(self.fits, self.log_evidences, strict=True):
+            if log_evidence > self.log_evidences.max() - NEGLIGIBLE:
+                warn_of_fit(fit.forecast)
+        starts = [self.start(generator) for _ in range(checked_count(chains, "chains"))]
+        return run(
+            self.kernel, starts, steps=draws, warmup=warmup, chains=chains, rng=generator, **options
+        )
+
+    def start(self, rng: np.random.Generator) -> ModelChoice:
+        """Draw a state to start from, by how probable the normal laws say that it is, or likelier ones."""
+        chances = np.exp(np.maximum(self.log_evidences - self.log_evidences.max(), -NEGLIGIBLE))
+        return self.kernel.start(int(rng.choice(len(chances), p=chances / chances.sum())), rng=rng)
+
+    @functools.cached_property
+    def log_evidences(self) -> Floats:
+        """Log probability of each state, up to a constant, by its normal law."""
+        likelihood: Any = self.kernel.likelihood
+        heights = [
+            model.log_prior(fit.mode) + sums.value
+            for model, fit, sums in zip(likelihood.models, self.fits, likelihood.sums, strict=True)
+        ]
+        return np.array(heights) + [fit.law.log_volume for fit in self.fits]
+
+    def joint(self, trace: Trace[ModelChoice]) -> Floats:
+        """Give draws as joint vectors, of shape (chains, draws, d)."""
+        models = trace["model"]
+        every = np.stack([trace[f"parameters.{k}"] for k in range(len(self.labels))])
+        drawn = np.take_along_axis(every, models[None, ..., None], axis=0)[0]
+        return np.concatenate([drawn, self.labels[models].astype(np.float64)], axis=-1)
+
+
+def states_made_ready(model: Any, said: Progress, method: Method | None) -> StatePosterior:
+    """Compile a model, find the mode of each state, and look how well normal laws fit."""
+    with said("compiling"):
+        joint, labels, models = models_of(model)
+    moves, draws = method_for(method, Question.ACCEPT), method_for(method, Question.DRAW)
+    fits = [
+        fitted(one, said, moves, dict(zip(joint.names[-len(state) :], state.tolist(), strict=True)))
+        for one, state in zip(models, labels, strict=True)
+    ]
+    sums = [one.factors(fit.mode) for one, fit in zip(models, fits, strict=True)]
+    rows = Rows(joint.size, weights=mean_weights(fits))
+    likelihood = StateLikelihood(models, np.stack([fit.mode for fit in fits]), sums, rows)
+    candidates = [
+        Candidate(fit.kernel, fit.law, one.functions.log_prior)
+        for one, fit in zip(models, fits, strict=True)
+    ]
+    return StatePosterior(joint, labels, fits, CarlinChib(candidates, likelihood, method=draws))
+
+
+def method_for(method: Method | None, question: Question) -> Any:
+    """Give a method to a question that it answers, and leave others to the default one."""
+    return method if method is None or question in method.answers else None
+
+
+def models_of(model: Any) -> tuple[RowGraph, Labels, list[PymcModel]]:
+    """Give the graph of joint vectors, the possible states, and the posterior of each."""
+    check_model(model)
+    plain, point = graph_of(model), model.initial_point()
+    joint, start = joint_graph(model, plain), start_of(model)
+    check_latent(joint)
+    check_by_rows(joint, vector_of(joint.values, point))
+    every, log_prior = joint_states(model), log_prior_of(joint)
+    possible = [state for state in every if log_prior(np.concatenate([start, state])) > -np.inf]
+    graph = labelled(plain, joint)
+    shared = residuals_of(graph), sums_of(graph)
+    models = [
+        PymcModel(at_state(graph, state), Functions(*shared, prior_at(log_prior, state)), start)
+        for state in possible
+    ]
+    compile_all(models[0])
+    return joint, np.stack(possible), models
+
+
+def labelled(plain: RowGraph, joint: RowGraph) -> RowGraph:
+    """Give the graph of continuous parameters, with the labels of discrete ones as its first data."""
+    labels = optional("pytensor.tensor", "pymc").lvector("labels")
+    discrete = joint._replace(
+        values=joint.values[len(plain.values) :], shapes=joint.shapes[len(plain.shapes) :]
+    )
+    prior, terms = rebuilt([plain.prior, plain.terms], discrete.pieces(labels))
+    leaf = Leaf(labels, 0, labels, np.zeros(discrete.dimension, np.int64))
+    return plain._replace(prior=prior, terms=terms, leaves=[leaf, *plain.leaves])
+
+
+def at_state(graph: RowGraph, state: Labels) -> RowGraph:
+    """Give the graph of a state, of one that has the labels as its first data."""
+    labels, *others = graph.leaves
+    prior = rebuilt([graph.prior], {labels.input: optional("pytensor.tensor", "pymc").constant(state)})[0]
+    return graph._replace(prior=prior, leaves=[labels._replace(array=state), *others])
+
+
+def prior_at(log_prior: Any, state: Labels) -> Any:
+    """Compile the log prior of the continuous parameters and a state."""
+    labels, count = state.astype(np.float64), len(state)
+
+    @numba.njit
+    def of_state(theta):  # type: ignore[no-untyped-def]
+        joint, d = np.empty(len(theta) + count), len(theta)
+        for i in range(d):
+            joint[i] = theta[i]
+        for i in range(count):
+            joint[d + i] = labels[i]
+        return log_prior(joint)
+
+    of_state.called = log_prior.called  # to be kept as long as it may be called
+    return of_state
+
+
+def fitted(model: PymcModel, said: Progress, method: Method | None, state: dict[str, int]) -> Posterior:
+    """Make the posterior of a state ready; what goes wrong is said of that state."""
+    name = ", ".join(f"{variable} = {value}" for variable, value in state.items())
+    said.tell(f"with {name}:")
+    try:
+        return made_ready(model, model.functions.log_prior, method, said)
+    except NoMode as error:
+        raise NoMode(f"with {name}: {error}") from error
+
+
+def mean_weights(fits: Sequence[Posterior]) -> Floats | None:
+    """Give weights of rows that suit all states, by the pilots of those whose parameters move at once."""
+    likelihoods: list[Any] = [fit.kernel.likelihood for fit in fits if isinstance(fit.kernel, Metropolis)]
+    weights = [one.rows.weights for one in likelihoods if one.rows.weights is not None]
+    return np.mean(weights, axis=0) if weights else None
