@@ -88,6 +88,7 @@ def places_of(graph: RowGraph, values: Sequence[Any]) -> dict[Any, NDArray[np.in
     sizes = [int(np.prod(shape)) for shape in graph.shapes]
     ends = np.cumsum(sizes)
     every = {
-        value: np.arange(end - size, end) for value, size, end in zip(graph.values, sizes, ends, strict=True)
+        value: np.arange(end - size, end)
+        for value, size, end in zip(graph.values, sizes, ends, strict=True)
     }
     return {value: every[value] for value in values}

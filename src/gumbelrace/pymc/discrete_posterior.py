@@ -36,7 +36,7 @@ from gumbelrace.pymc.functions import Functions, log_prior_of, residuals_of, sum
 from gumbelrace.pymc.graph import Leaf, RowGraph, graph_of, rebuilt, start_of
 from gumbelrace.pymc.model import PymcModel, compile_all
 
-# States that are less probable than the best one by so many powers of e, by their normal laws, do not matter.
+# States whose log probability is lower than the best one's by that, by their normal laws, do not matter.
 NEGLIGIBLE = 10.0
 
 
@@ -109,9 +109,7 @@ class StatePosterior:
             if log_evidence > self.log_evidences.max() - NEGLIGIBLE:
                 warn_of_fit(fit.forecast)
         starts = [self.start(generator) for _ in range(checked_count(chains, "chains"))]
-        return run(
-            self.kernel, starts, steps=draws, warmup=warmup, chains=chains, rng=generator, **options
-        )
+        return run(self.kernel, starts, steps=draws, warmup=warmup, chains=chains, rng=generator, **options)
 
     def start(self, rng: np.random.Generator) -> ModelChoice:
         """Draw a state to start from, by how probable the normal laws say that it is, or likelier ones."""

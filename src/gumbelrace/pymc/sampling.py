@@ -99,7 +99,7 @@ def sample(
     with said("drawing"), warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConverged)  # PyMC's own checks are made below
         options = {"progress": progressbar, "check": check}
-        trace = fit.sample(draws, chains=chains, warmup=tune, rng=rng, **options)
+        trace: Any = fit.sample(draws, chains=chains, warmup=tune, rng=rng, **options)
     with said("deterministics"):
         vectors = fit.joint(trace) if isinstance(fit, StatePosterior) else trace["position"]
         values = natural_values(model, graph, vectors, var_names)

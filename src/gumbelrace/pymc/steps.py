@@ -32,7 +32,7 @@ STATISTICS: dict[str, tuple[Any, list[int]]] = {
 }
 
 
-class RowStep(compound.BlockedStep):  # type: ignore[misc, name-defined]
+class RowStep(compound.BlockedStep):  # type: ignore[misc]
     """What steps that read rows share."""
 
     rows: PlainRows
@@ -158,8 +158,8 @@ def check_needed(rows: PlainRows, variables: Sequence[Any]) -> None:
         )
 
 
-@optional("pymc.step_methods.state", "pymc").dataclass_state  # type: ignore[untyped-decorator]
-class WalkState(compound.StepMethodState):  # type: ignore[misc, name-defined]
+@optional("pymc.step_methods.state", "pymc").dataclass_state
+class WalkState(compound.StepMethodState):  # type: ignore[misc]
     """What a chain changes of a walk."""
 
     scaling: float
