@@ -57,8 +57,8 @@ def check_latent(graph: RowGraph) -> None:
             )
 
 
-def check_by_rows(graph: RowGraph, start: Floats) -> None:
-    """Refuse log factors that change with the rows that are computed beside them."""
+def check_by_rows(graph: RowGraph, *starts: Floats) -> None:
+    """Refuse log factors that change, near some point, with the rows that are computed beside them."""
     rng = np.random.default_rng(0)
     both = rng.choice(graph.size, min(ROWS, graph.size), replace=False)
     places = rng.permutation(len(both))[: len(both) // 2]
@@ -66,7 +66,7 @@ def check_by_rows(graph: RowGraph, start: Floats) -> None:
     spread = SPREAD * is_continuous(graph)
     try:
         terms = interpreted(graph)
-        points = [start + spread * rng.standard_normal(len(start)) for _ in range(POINTS)]
+        points = [start + spread * rng.standard_normal(len(start)) for start in starts * POINTS]
         found = [(terms(both, point, *data), terms(half, point, *data)) for point in points]
         by_rows = all(
             apart.shape == half.shape and alike(together[places], apart) for together, apart in found
@@ -74,7 +74,9 @@ def check_by_rows(graph: RowGraph, start: Floats) -> None:
     except (ValueError, TypeError, IndexError, AssertionError) as error:
         raise InvalidArgument(f"{guilty(graph.leaves)}: {NOT_BY_ROWS}") from error
     if not by_rows:
-        mixed = [leaf for leaf in graph.leaves if mixes(terms, graph, leaf, points[0], both)]
+        mixed = [
+            leaf for leaf in graph.leaves if any(mixes(terms, graph, leaf, point, both) for point in points)
+        ]
         raise InvalidArgument(f"{guilty(mixed or graph.leaves)}: {NOT_BY_ROWS}")
 
 

@@ -92,3 +92,23 @@ def places_of(graph: RowGraph, values: Sequence[Any]) -> dict[Any, NDArray[np.in
         for value, size, end in zip(graph.values, sizes, ends, strict=True)
     }
     return {value: every[value] for value in values}
+
+
+def example_points(model: Any, graph: RowGraph) -> list[Floats]:
+    """Give joint vectors at the start, but in several states: each level of each discrete entry occurs."""
+    rng, start = np.random.default_rng(0), vector_of(graph.values, model.initial_point())
+    places = places_of(graph, model.discrete_value_vars)
+    levels = {at: known_levels(model, value) for value in places for at in places[value]}
+    count = min(max([len(some) for some in levels.values()], default=1), MOST_STATES)
+    points = np.repeat(start[None], 2 * count, axis=0)
+    for at, some in levels.items():
+        points[:, at] = rng.permuted(np.resize(some, 2 * count)) if len(some) else start[at]
+    return list(points)
+
+
+def known_levels(model: Any, value: Any) -> Labels:
+    """Give the levels of a discrete variable; none where there is no finite list of them."""
+    try:
+        return levels_of(model, value)
+    except InvalidArgument:
+        return np.zeros(0, np.int64)

@@ -31,7 +31,7 @@ from gumbelrace.population.base import checked_count
 from gumbelrace.population.batched import Batched
 from gumbelrace.population.control import Known, apart
 from gumbelrace.pymc.checks import check_by_rows, check_latent, check_model
-from gumbelrace.pymc.discrete import Labels, joint_graph, joint_states, vector_of
+from gumbelrace.pymc.discrete import Labels, example_points, joint_graph, joint_states
 from gumbelrace.pymc.functions import Functions, log_prior_of, residuals_of, sums_of
 from gumbelrace.pymc.graph import Leaf, RowGraph, graph_of, rebuilt, start_of
 from gumbelrace.pymc.model import PymcModel, compile_all
@@ -161,10 +161,10 @@ def method_for(method: Method | None, question: Question) -> Any:
 def models_of(model: Any) -> tuple[RowGraph, Labels, list[PymcModel]]:
     """Give the graph of joint vectors, the possible states, and the posterior of each."""
     check_model(model)
-    plain, point = graph_of(model), model.initial_point()
-    joint, start = joint_graph(model, plain), start_of(model)
+    plain, start = graph_of(model), start_of(model)
+    joint = joint_graph(model, plain)
     check_latent(joint)
-    check_by_rows(joint, vector_of(joint.values, point))
+    check_by_rows(joint, *example_points(model, joint))
     every, log_prior = joint_states(model), log_prior_of(joint)
     possible = [state for state in every if log_prior(np.concatenate([start, state])) > -np.inf]
     graph = labelled(plain, joint)

@@ -20,7 +20,7 @@ from gumbelrace.laplace.pilot import pilot_of
 from gumbelrace.population.base import Range, checked_range
 from gumbelrace.population.batched import Batched
 from gumbelrace.pymc.checks import check_by_rows, check_complete, check_latent
-from gumbelrace.pymc.discrete import Labels, joint_graph, vector_of
+from gumbelrace.pymc.discrete import Labels, example_points, joint_graph
 from gumbelrace.pymc.discrete_posterior import models_of
 from gumbelrace.pymc.functions import compiled, inputs, log_prior_of, residuals_of, vectors
 from gumbelrace.pymc.graph import RowGraph, graph_of, rebuilt
@@ -96,7 +96,7 @@ def plain_rows(model: Any, reward_range: tuple[ArrayLike, ArrayLike] | None = No
     check_complete(model)
     graph = joint_graph(model, graph_of(model))
     check_latent(graph)
-    check_by_rows(graph, vector_of(graph.values, model.initial_point()))
+    check_by_rows(graph, *example_points(model, graph))
     return PlainRows(graph, reward_range)
 
 
