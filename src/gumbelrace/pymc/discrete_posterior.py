@@ -19,71 +19,28 @@ from gumbelrace.chain.trace import Trace
 from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.core.rows import Rows
 from gumbelrace.errors import NoMode, optional
-from gumbelrace.kernels.metropolis import Metropolis
+from gumbelrace.kernels.metropolis import Autoregressive, Metropolis, Mixture
 from gumbelrace.kernels.model_choice import Candidate, CarlinChib, ModelChoice
+from gumbelrace.kernels.normal_laws import NormalPseudoprior
+from gumbelrace.kernels.workspace import flat
 from gumbelrace.laplace.convergence import warn_of_fit
-from gumbelrace.laplace.model import Floats, Quadratic
-from gumbelrace.laplace.posterior import Posterior, made_ready
+from gumbelrace.laplace.model import Floats
+from gumbelrace.laplace.posterior import OFTEN, Posterior, made_ready
 from gumbelrace.laplace.progress import Progress
 from gumbelrace.methods.base import Method
 from gumbelrace.methods.state import Question
 from gumbelrace.population.base import checked_count
-from gumbelrace.population.batched import Batched
-from gumbelrace.population.control import Known, apart
 from gumbelrace.pymc.checks import check_by_rows, check_latent, check_model
 from gumbelrace.pymc.discrete import Labels, example_points, joint_graph, joint_states
+from gumbelrace.pymc.discrete_likelihood import StateLikelihood
 from gumbelrace.pymc.functions import Functions, log_prior_of, residuals_of, sums_of
 from gumbelrace.pymc.graph import Leaf, RowGraph, graph_of, rebuilt, start_of
 from gumbelrace.pymc.model import PymcModel, compile_all
 
 # States whose log probability is lower than the best one's by that, by their normal laws, do not matter.
 NEGLIGIBLE = 10.0
-
-
-@dataclass(frozen=True)
-class StateLikelihood:
-    """Σ_n log f_n of each state at parameters of its own, near the mode of that state.
-
-    Attributes
-    ----------
-    models : sequence of PymcModel
-        The posterior of each state.
-    centres : ndarray of shape (states, d)
-        Their modes.
-    sums : sequence of Quadratic
-        Σ_n log f_n near each.
-    rows : Rows
-        How many there are, and their weights.
-    """
-
-    models: Sequence[PymcModel]
-    centres: Floats
-    sums: Sequence[Quadratic]
-    rows: Rows
-
-    def __call__(self, parameters: Sequence[Floats]) -> Batched:
-        """Give the population whose arm k is state k at parameters[k]."""
-        steps = np.stack(parameters) - self.centres
-        near = zip(self.sums, steps, strict=True)
-        sums = np.array([quadratic.value + quadratic.change(step) for quadratic, step in near])
-        data = (self.centres, steps, self._labels, *self.models[0].data[1:])
-        known = Known(apart(sums[None]), np.abs(sums), 0)
-        return Batched(of_states(self.models[0].functions.residuals), data, self.rows, len(steps), known)
-
-    @functools.cached_property
-    def _labels(self) -> Labels:
-        return np.stack([model.data[0] for model in self.models])
-
-
-@functools.lru_cache(maxsize=64)
-def of_states(residuals: Any) -> Any:
-    """Compile the residuals of arms that each have a centre and labels."""
-
-    @numba.njit
-    def of_state(rows, arm, centres, steps, labels, *data):  # type: ignore[no-untyped-def]
-        return residuals(rows, arm, centres[arm], steps, labels[arm], *data)
-
-    return of_state
+# Of a move with where it starts, where proposals of normal laws are accepted often.
+CORRELATION = 0.5
 
 
 @dataclass(frozen=True)
@@ -120,9 +77,10 @@ class StatePosterior:
     def log_evidences(self) -> Floats:
         """Log probability of each state, up to a constant, by its normal law."""
         likelihood: Any = self.kernel.likelihood
+        joint = np.concatenate([likelihood.centres, self.labels], axis=1)
         heights = [
-            model.log_prior(fit.mode) + sums.value
-            for model, fit, sums in zip(likelihood.models, self.fits, likelihood.sums, strict=True)
+            likelihood.functions.log_prior(point) + sums.value
+            for point, sums in zip(joint, likelihood.sums, strict=True)
         ]
         return np.array(heights) + [fit.law.log_volume for fit in self.fits]
 
@@ -137,20 +95,33 @@ class StatePosterior:
 def states_made_ready(model: Any, said: Progress, method: Method | None) -> StatePosterior:
     """Compile a model, find the mode of each state, and look how well normal laws fit."""
     with said("compiling"):
-        joint, labels, models = models_of(model)
+        joint, labels, models, log_prior = models_of(model)
     moves, draws = method_for(method, Question.ACCEPT), method_for(method, Question.DRAW)
     fits = [
         fitted(one, said, moves, dict(zip(joint.names[-len(state) :], state.tolist(), strict=True)))
         for one, state in zip(models, labels, strict=True)
     ]
     sums = [one.factors(fit.mode) for one, fit in zip(models, fits, strict=True)]
-    rows = Rows(joint.size, weights=mean_weights(fits))
-    likelihood = StateLikelihood(models, np.stack([fit.mode for fit in fits]), sums, rows)
-    candidates = [
-        Candidate(fit.kernel, fit.law, one.functions.log_prior)
-        for one, fit in zip(models, fits, strict=True)
-    ]
+    of_joint = models[0].functions._replace(log_prior=log_prior)
+    rows, centres = Rows(joint.size, weights=mean_weights(fits)), np.stack([fit.mode for fit in fits])
+    likelihood = StateLikelihood(of_joint, models[0].data[1:], rows, labels, centres, sums)
+    kernels = [fit.kernel for fit in fits]
+    if all(moves_often(fit) for fit in fits):
+        kernels = [compiled_kernel(likelihood, fit.law, moves) for fit in fits]
+    # The prior is known by the likelihood.
+    candidates = [Candidate(one, fit.law, flat) for one, fit in zip(kernels, fits, strict=True)]
     return StatePosterior(joint, labels, fits, CarlinChib(candidates, likelihood, method=draws))
+
+
+def moves_often(fit: Posterior) -> bool:
+    """Whether proposals of the normal law itself will do for a state."""
+    proposal = getattr(fit.kernel, "proposal", None)
+    return isinstance(proposal, Mixture) and proposal.freedom == np.inf and fit.forecast.acceptance > OFTEN
+
+
+def compiled_kernel(likelihood: StateLikelihood, law: NormalPseudoprior, method: Any) -> Metropolis:
+    """Give a kernel that moves the parameters of a state without Python."""
+    return Metropolis(likelihood, Autoregressive(law, CORRELATION), log_prior=flat, method=method)  # type: ignore[arg-type]
 
 
 def method_for(method: Method | None, question: Question) -> Any:
@@ -158,8 +129,8 @@ def method_for(method: Method | None, question: Question) -> Any:
     return method if method is None or question in method.answers else None
 
 
-def models_of(model: Any) -> tuple[RowGraph, Labels, list[PymcModel]]:
-    """Give the graph of joint vectors, the possible states, and the posterior of each."""
+def models_of(model: Any) -> tuple[RowGraph, Labels, list[PymcModel], Any]:
+    """Give the graph of joint vectors, the possible states, the posterior of each, and the log prior."""
     check_model(model)
     plain, start = graph_of(model), start_of(model)
     joint = joint_graph(model, plain)
@@ -174,7 +145,7 @@ def models_of(model: Any) -> tuple[RowGraph, Labels, list[PymcModel]]:
         for state in possible
     ]
     compile_all(models[0])
-    return joint, np.stack(possible), models
+    return joint, np.stack(possible), models, log_prior
 
 
 def labelled(plain: RowGraph, joint: RowGraph) -> RowGraph:

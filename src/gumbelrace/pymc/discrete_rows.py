@@ -139,7 +139,7 @@ class ExpandedRows(PlainRows):
 
 def expanded_rows(model: Any) -> ExpandedRows:
     """Give the log factors of a model, expanded around the mode of each state."""
-    joint, labels, models = models_of(model)
+    joint, labels, models, _ = models_of(model)
     expansions = [expansion_of(one, state) for one, state in zip(models, labels, strict=True)]
     return ExpandedRows(joint, None, models[0].graph, expansions)
 
