@@ -75,6 +75,8 @@ def test_states_and_parameters_have_the_right_law(model, exact):
     state = np.take(TIMES, result.posterior["q"])
     np.testing.assert_allclose(result.posterior["slope"], state * result.posterior["b"])
     assert result.sample_stats["evaluations"].mean() < 0.3 * 4 * ROWS
+    assert "not contradicted" in result.posterior.attrs["audit"]
+    assert "no decision" not in result.posterior.attrs["audit"]
     odds = exact[0] / (1 - exact[0]) * PRIOR[0] / PRIOR[2]
     with pytest.raises(AssertionError):  # as if the prior of q were flat
         check_law(result, [odds / (1 + odds), *exact[1:]])

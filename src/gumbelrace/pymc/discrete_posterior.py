@@ -14,13 +14,16 @@ from typing import Any
 import numba
 import numpy as np
 
+from gumbelrace.auditing import AuditedLaw
 from gumbelrace.chain.run import run
 from gumbelrace.chain.trace import Trace
 from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.core.rows import Rows
 from gumbelrace.errors import NoMode, optional
+from gumbelrace.kernels.base import Checked
 from gumbelrace.kernels.metropolis import Autoregressive, Metropolis, Mixture
 from gumbelrace.kernels.model_choice import Candidate, CarlinChib, ModelChoice
+from gumbelrace.kernels.model_walk import DRAW
 from gumbelrace.kernels.normal_laws import NormalPseudoprior
 from gumbelrace.kernels.workspace import flat
 from gumbelrace.laplace.convergence import warn_of_fit
@@ -43,6 +46,26 @@ NEGLIGIBLE = 10.0
 CORRELATION = 0.5
 
 
+class StateChoice(CarlinChib):
+    """Model choice whose draws of the model are checked, also where they are right in law only."""
+
+    def audit(self, rng: np.random.Generator, state: ModelChoice) -> Checked[ModelChoice]:
+        """Compare the law of the draw from a state with the exact one."""
+        if self.method.finds_winners:
+            return super().audit(rng, state)
+        laws = [model.pseudoprior for model in self.models]
+        log_q = [law.log_density(x) for law, x in zip(laws, state.parameters, strict=True)]
+        asked = AuditedLaw(self.method, rng, no_way_back)
+        population: Any = self.likelihood(list(state.parameters))
+        asked.answer_each(DRAW, population, (state.log_weights - log_q)[None], rng)
+        return Checked(0, 0, state, state, 0, asked.promise, law=asked.compared)
+
+
+def no_way_back() -> Any:
+    """Draws have none."""
+    raise NotImplementedError
+
+
 @dataclass(frozen=True)
 class StatePosterior:
     """The posterior of each state, and the kernel that draws states and parameters."""
@@ -50,7 +73,7 @@ class StatePosterior:
     graph: RowGraph  # of joint vectors
     labels: Labels
     fits: Sequence[Posterior]
-    kernel: CarlinChib
+    kernel: StateChoice
 
     @property
     def forecast(self) -> str:
@@ -110,7 +133,7 @@ def states_made_ready(model: Any, said: Progress, method: Method | None) -> Stat
         kernels = [compiled_kernel(likelihood, fit.law, moves) for fit in fits]
     # The prior is known by the likelihood.
     candidates = [Candidate(one, fit.law, flat) for one, fit in zip(kernels, fits, strict=True)]
-    return StatePosterior(joint, labels, fits, CarlinChib(candidates, likelihood, method=draws))
+    return StatePosterior(joint, labels, fits, StateChoice(candidates, likelihood, method=draws))
 
 
 def moves_often(fit: Posterior) -> bool:
