@@ -203,6 +203,10 @@ def test_methods_that_cannot_decide_are_refused(model):
     for method in (gr.Thinning(), gr.Betting()):
         with pytest.raises(UnknownRange, match="a PyMC model does not tell; use Penalty"):
             raced.Metropolis([model["b"]], model=model, method=method)
+    with pm.Model() as counted:
+        poisson(np.linspace(0.0, 1.0, 50))
+    with pytest.raises(InvalidArgument, match=r"q is Poisson.*give expand=False"):
+        raced.Metropolis([counted["a"]], model=counted)
     with pytest.raises(InvalidArgument, match=r"q: discrete; use gumbelrace\.pymc\.Gibbs"):
         raced.Metropolis([model["q"]], model=model)
 
@@ -214,4 +218,4 @@ def test_a_state_without_a_mode_is_named(monkeypatch):
     monkeypatch.setattr(discrete_posterior, "made_ready", flat)
     model = SimpleNamespace(functions=SimpleNamespace(log_prior=None))
     with pytest.raises(NoMode, match=r"with q = 0, r\[1\] = 2: the posterior has no curved mode"):
-        discrete_posterior.fitted(model, Progress(False), None, {"q": 0, "r[1]": 2})
+        discrete_posterior.fitted(model, "q = 0, r[1] = 2", None, Progress(False))

@@ -19,7 +19,7 @@ from gumbelrace.chain.run import run
 from gumbelrace.chain.trace import Trace
 from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.core.rows import Rows
-from gumbelrace.errors import NoMode, optional
+from gumbelrace.errors import InvalidArgument, NoMode, optional
 from gumbelrace.kernels.base import Checked
 from gumbelrace.kernels.metropolis import Autoregressive, Metropolis, Mixture
 from gumbelrace.kernels.model_choice import Candidate, CarlinChib, ModelChoice
@@ -78,7 +78,8 @@ class StatePosterior:
     @property
     def forecast(self) -> str:
         """What is expected of moves, in each state."""
-        return "; ".join(f"state {k}: {fit.forecast}" for k, fit in enumerate(self.fits))
+        named = zip(states_named(self.graph, self.labels), self.fits, strict=True)
+        return "; ".join(f"with {name}: {fit.forecast}" for name, fit in named)
 
     def sample(
         self, draws: int, *, chains: int, warmup: int, rng: Rng, **options: Any
@@ -120,10 +121,8 @@ def states_made_ready(model: Any, said: Progress, method: Method | None) -> Stat
     with said("compiling"):
         joint, labels, models, log_prior = models_of(model)
     moves, draws = method_for(method, Question.ACCEPT), method_for(method, Question.DRAW)
-    fits = [
-        fitted(one, said, moves, dict(zip(joint.names[-len(state) :], state.tolist(), strict=True)))
-        for one, state in zip(models, labels, strict=True)
-    ]
+    named = zip(models, states_named(joint, labels), strict=True)
+    fits = [fitted(one, name, moves, said) for one, name in named]
     sums = [one.factors(fit.mode) for one, fit in zip(models, fits, strict=True)]
     of_joint = models[0].functions._replace(log_prior=log_prior)
     rows, centres = Rows(joint.size, weights=mean_weights(fits)), np.stack([fit.mode for fit in fits])
@@ -161,6 +160,8 @@ def models_of(model: Any) -> tuple[RowGraph, Labels, list[PymcModel], Any]:
     check_by_rows(joint, *example_points(model, joint))
     every, log_prior = joint_states(model), log_prior_of(joint)
     possible = [state for state in every if log_prior(np.concatenate([start, state])) > -np.inf]
+    if not possible:
+        raise InvalidArgument("no state of the discrete variables is possible at PyMC's initial point")
     graph = labelled(plain, joint)
     shared = residuals_of(graph), sums_of(graph)
     models = [
@@ -206,9 +207,16 @@ def prior_at(log_prior: Any, state: Labels) -> Any:
     return of_state
 
 
-def fitted(model: PymcModel, said: Progress, method: Method | None, state: dict[str, int]) -> Posterior:
+def states_named(joint: RowGraph, labels: Labels) -> list[str]:
+    """Say what discrete variables are in each state."""
+    names = joint.names[-labels.shape[1] :]
+    return [
+        ", ".join(f"{name} = {value}" for name, value in zip(names, state, strict=True)) for state in labels
+    ]
+
+
+def fitted(model: PymcModel, name: str, method: Method | None, said: Progress) -> Posterior:
     """Make the posterior of a state ready; what goes wrong is said of that state."""
-    name = ", ".join(f"{variable} = {value}" for variable, value in state.items())
     said.tell(f"with {name}:")
     try:
         return made_ready(model, model.functions.log_prior, method, said)

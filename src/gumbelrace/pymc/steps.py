@@ -13,7 +13,7 @@ from gumbelrace.methods.base import Asked, Method
 from gumbelrace.methods.default import chain_method
 from gumbelrace.methods.state import PROPOSED, Question
 from gumbelrace.methods.thinning import Thinning
-from gumbelrace.pymc.discrete import levels_of, places_of, vector_of
+from gumbelrace.pymc.discrete import joint_states, levels_of, places_of, vector_of
 from gumbelrace.pymc.discrete_rows import ExpandedRows, PlainRows, expanded_rows, plain_rows
 from gumbelrace.pymc.functions import used
 
@@ -287,11 +287,16 @@ def check_no_bounds(method: Method) -> None:
 
 
 def expanded(model: Any) -> ExpandedRows:
-    """Expand the log factors of a model; if there is no mode, say what else to do."""
+    """Expand the log factors of a model; where that cannot be, say what else to do."""
+    otherwise = "or give expand=False, with which steps read most rows"
+    try:
+        joint_states(model)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{error}; {otherwise}") from error
     try:
         return expanded_rows(model)
     except NoMode as error:
-        raise NoMode(f"{error}; or give expand=False, with which steps read most rows") from error
+        raise NoMode(f"{error}; {otherwise}") from error
 
 
 def roots_of(rows: PlainRows, places: Any) -> list[Floats]:
