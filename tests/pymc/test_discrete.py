@@ -1,5 +1,6 @@
 """Discrete variables of PyMC models; oracle: quadrature over one continuous parameter. Seeds are fixed."""
 
+import functools
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,13 +12,23 @@ import gumbelrace as gr
 import gumbelrace.pymc as raced
 from gumbelrace.errors import InvalidArgument, NoMode, UnknownRange
 from gumbelrace.laplace.progress import Progress
-from gumbelrace.pymc import discrete_posterior
+from gumbelrace.pymc import discrete_posterior, discrete_rows
+from gumbelrace.pymc.discrete import joint_states, levels_of
 
 pm = pytest.importorskip("pymc", reason='needs pip install "gumbelrace[pymc]"')
 
 ROWS = 2000
 # State 1 is impossible. The posterior of b is elsewhere in state 2: its slopes are multiplied.
 PRIOR, TIMES = np.array([0.4, 0.0, 0.6]), np.array([1.0, 1.0, 1.05])
+
+
+models_of = functools.cache(discrete_posterior.models_of)
+
+
+@pytest.fixture(autouse=True)
+def compiled_once(monkeypatch):
+    for module in (discrete_posterior, discrete_rows):
+        monkeypatch.setattr(module, "models_of", models_of)
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +93,12 @@ def test_states_and_parameters_have_the_right_law(model, exact):
         check_law(result, [odds / (1 + odds), *exact[1:]])
 
 
+def test_where_normal_laws_fit_badly_parameters_move_by_python(model, exact, monkeypatch):
+    monkeypatch.setattr(discrete_posterior, "moves_often", lambda fit: False)
+    result = raced.sample(model, draws=2000, chains=2, random_seed=5, progressbar=False)
+    check_law(result, exact)
+
+
 def test_steps_inside_pymc_sample(model, exact):
     with model:
         steps = [raced.Gibbs([model["q"]]), raced.Metropolis([model["b"]])]
@@ -125,6 +142,19 @@ def test_a_step_can_go_to_another_process(model):
         one.rng = np.random.default_rng(4)
         drawn.append([int(one.step(model.initial_point())[0]["q"]) for _ in range(20)])
     assert drawn[0] == drawn[1]
+
+
+def test_levels():
+    with pm.Model() as several:
+        weights = pm.Dirichlet("weights", np.ones(3))
+        pm.Categorical("c", weights)
+        pm.Binomial("b", [2, 3], 0.5)
+        pm.DiscreteUniform("u", [-1, 0], 1)
+    levels = [levels_of(several, value).tolist() for value in several.discrete_value_vars]
+    assert levels == [[0, 1, 2], [0, 1, 2, 3], [-1, 0, 1]]
+    with pm.Model() as two:
+        pm.Bernoulli("q", 0.5, shape=2)
+    assert joint_states(two).tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
 
 
 def poisson(x):

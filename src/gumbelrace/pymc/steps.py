@@ -92,7 +92,8 @@ class Gibbs(RowStep):
     Notes
     -----
     ``sample_stats`` has `evaluations` (log factors read), `fraction_read`, `law_error`, and `changed`, the
-    share of the entries that changed.
+    share of the entries that changed. Where a log factor may be -inf in some state but not in others, use
+    `Exact`: a few rows would not tell.
 
     Examples
     --------
