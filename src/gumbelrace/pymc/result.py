@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gumbelrace.chain.trace import Trace
 from gumbelrace.errors import InvalidArgument, NotConverged, optional
 from gumbelrace.laplace.model import Floats
+from gumbelrace.laplace.posterior import Posterior
 from gumbelrace.pymc.checks import python_function
 from gumbelrace.pymc.graph import RowGraph
 
@@ -86,7 +87,7 @@ def statistics(trace: Trace[Any]) -> dict[str, Any]:
     }
 
 
-def attributes(fit: Any, trace: Trace[Any], seconds: float) -> dict[str, Any]:
+def attributes(fit: Posterior, trace: Trace[Any], seconds: float) -> dict[str, Any]:
     """Say what was promised, foreseen and found."""
     return {
         "inference_library": "gumbelrace",

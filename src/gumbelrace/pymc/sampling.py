@@ -99,11 +99,12 @@ def sample(
     """
     pymc, rng, begun = optional("pymc", "pymc"), as_generator(random_seed), time.perf_counter()
     model, said = pymc.modelcontext(model), Progress(progressbar)
+    fit: Any
     fit, graph = made_ready_for(model, said, method)
     with said("drawing"), warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConverged)  # PyMC's own checks are made below
         options = {"progress": progressbar, "check": check}
-        trace: Any = fit.sample(draws, chains=chains, warmup=tune, rng=rng, **options)
+        trace = fit.sample(draws, chains=chains, warmup=tune, rng=rng, **options)
     with said("deterministics"):
         vectors = fit.joint(trace) if isinstance(fit, StatePosterior) else trace["position"]
         values = natural_values(model, graph, vectors, var_names)
