@@ -132,6 +132,13 @@ def test_gibbs_draws_the_conditional(model, data, options):
     assert abs(counts[2] - 500 * PRIOR[2]) > 4 * np.sqrt(500 * PRIOR[2] * PRIOR[0])  # not the prior
 
 
+def test_without_an_expansion_moves_are_tested_exactly(model):
+    step = raced.Metropolis([model["b"]], model=model, expand=False, scaling=0.05)
+    point, (statistics,) = step.step(model.initial_point())
+    assert statistics["fraction_read"] == 1.0
+    assert set(point) == set(model.initial_point())
+
+
 def test_a_step_can_go_to_another_process(model):
     """It gives the same draws there, by the same random numbers."""
     cloudpickle = pytest.importorskip("cloudpickle")

@@ -56,7 +56,7 @@ def sample(
     progressbar : bool
         Say on standard error what is being done.
     method : Method, optional
-        Who decides; see `Metropolis`.
+        Who decides on moves, or draws states, whichever it can; see `gumbelrace.Metropolis` and `Gibbs`.
     var_names : sequence of str, optional
         Variables to keep. Default: all parameters and deterministics, but for those with a value for each
         row.

@@ -11,6 +11,7 @@ from gumbelrace.kernels.target import Decisions
 from gumbelrace.laplace.model import Floats
 from gumbelrace.methods.base import Asked, Method
 from gumbelrace.methods.default import chain_method
+from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.state import PROPOSED, Question
 from gumbelrace.methods.thinning import Thinning
 from gumbelrace.pymc.discrete import joint_states, levels_of, places_of, vector_of
@@ -181,7 +182,8 @@ class Metropolis(RowStep):
     vars : list
         Continuous variables of the model, all moved at once.
     method, delta : optional
-        Who tests, as in `gumbelrace.Metropolis`: `Penalty` (default), `Race`, `Exact`.
+        Who tests, as in `gumbelrace.Metropolis`: `Penalty` (default), `Race`, or `Exact` (default without
+        an expansion).
     scaling : float, optional
         Length of the walk: standard deviations of Laplace's law, or of the values themselves without an
         expansion. It is tuned as `pymc.Metropolis` does. Default: 2.4 / √d, or 1.
@@ -193,7 +195,7 @@ class Metropolis(RowStep):
     Raises
     ------
     NoMode
-        The posterior has no mode; without an expansion the step reads most of the rows.
+        The posterior has no mode; without an expansion steps read all rows.
 
     Notes
     -----
@@ -226,6 +228,8 @@ class Metropolis(RowStep):
     ) -> None:
         model = self.set_model(model, vars, rng)
         check_continuous(self.vars)
+        if method is None and delta is None and not expand:
+            method = Exact()  # other tests would read most rows as well
         self.method = chain_method(delta, method, Question.ACCEPT)
         self.method.check_question(Question.ACCEPT)
         check_no_bounds(self.method)
@@ -289,7 +293,7 @@ def check_no_bounds(method: Method) -> None:
 
 def expanded(model: Any) -> ExpandedRows:
     """Expand the log factors of a model; where that cannot be, say what else to do."""
-    otherwise = "or give expand=False, with which steps read most rows"
+    otherwise = "or give expand=False, with which steps read all rows"
     try:
         joint_states(model)
     except InvalidArgument as error:
