@@ -174,7 +174,7 @@ def missing():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (discrete, "k: discrete parameters"),
+        (discrete, "k: all parameters are discrete"),
         (missing, "y has missing values"),
         (lambda: None, "no parameters"),
     ],

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument, optional
 from gumbelrace.laplace.model import Floats
@@ -19,19 +20,22 @@ NOT_BY_ROWS = (
 
 
 def check_model(model: Any) -> None:
-    """Refuse what is not meant for this."""
-    if optional("pytensor", "pymc").config.floatX != "float64":
-        raise InvalidArgument("pytensor.config.floatX is not float64; single precision does not suffice")
+    """Refuse what is not meant for draws around a mode."""
     check_complete(model)
+    if model.continuous_value_vars:
+        return
     if model.discrete_value_vars:
         names = ", ".join(value.name for value in model.discrete_value_vars)
-        raise InvalidArgument(f"{names}: discrete parameters; sum them out, or use pm.sample")
-    if not model.continuous_value_vars:
-        raise InvalidArgument("the model has no parameters; there is nothing to draw")
+        raise InvalidArgument(
+            f"{names}: all parameters are discrete; use pm.sample(step=gumbelrace.pymc.Gibbs([{names}]))"
+        )
+    raise InvalidArgument("the model has no parameters; there is nothing to draw")
 
 
 def check_complete(model: Any) -> None:
-    """Refuse data with gaps, for which PyMC makes parameters."""
+    """Refuse single precision, and data with gaps, for which PyMC makes parameters."""
+    if optional("pytensor", "pymc").config.floatX != "float64":
+        raise InvalidArgument("pytensor.config.floatX is not float64; single precision does not suffice")
     free = {variable.name for variable in model.free_RVs}
     for variable in model.observed_RVs:
         name = variable.name.removesuffix("_observed")
@@ -53,15 +57,16 @@ def check_latent(graph: RowGraph) -> None:
             )
 
 
-def check_by_rows(graph: RowGraph, start: Floats) -> None:
-    """Refuse log factors that change with the rows that are computed beside them."""
+def check_by_rows(graph: RowGraph, *starts: Floats) -> None:
+    """Refuse log factors that change, near some point, with the rows that are computed beside them."""
     rng = np.random.default_rng(0)
     both = rng.choice(graph.size, min(ROWS, graph.size), replace=False)
     places = rng.permutation(len(both))[: len(both) // 2]
     half, data = both[places], [leaf.array for leaf in graph.leaves]
+    spread = SPREAD * is_continuous(graph)
     try:
         terms = interpreted(graph)
-        points = [start + SPREAD * rng.standard_normal(len(start)) for _ in range(POINTS)]
+        points = [start + spread * rng.standard_normal(len(start)) for start in starts * POINTS]
         found = [(terms(both, point, *data), terms(half, point, *data)) for point in points]
         by_rows = all(
             apart.shape == half.shape and alike(together[places], apart) for together, apart in found
@@ -69,8 +74,16 @@ def check_by_rows(graph: RowGraph, start: Floats) -> None:
     except (ValueError, TypeError, IndexError, AssertionError) as error:
         raise InvalidArgument(f"{guilty(graph.leaves)}: {NOT_BY_ROWS}") from error
     if not by_rows:
-        mixed = [leaf for leaf in graph.leaves if mixes(terms, graph, leaf, points[0], both)]
+        mixed = [
+            leaf for leaf in graph.leaves if any(mixes(terms, graph, leaf, point, both) for point in points)
+        ]
         raise InvalidArgument(f"{guilty(mixed or graph.leaves)}: {NOT_BY_ROWS}")
+
+
+def is_continuous(graph: RowGraph) -> NDArray[np.bool_]:
+    """Say which entries of a parameter vector are real numbers."""
+    real = [value.type.dtype.startswith("float") for value in graph.values]
+    return np.repeat(real, [int(np.prod(shape)) for shape in graph.shapes])
 
 
 def interpreted(graph: RowGraph) -> Any:

@@ -50,10 +50,14 @@ class Functions(NamedTuple):
 
 def functions_of(graph: RowGraph) -> Functions:
     """Compile what a posterior needs."""
+    return Functions(*functions_of_rows(graph), log_prior_of(graph), prior_of(graph))
+
+
+def functions_of_rows(graph: RowGraph) -> tuple[Any, Any, Any]:
+    """Compile what is read of rows: residuals, sums, and what each row depends on."""
     theta, directions, *outputs = derivatives_of(graph, graph.terms.sum())
     given = compiled([graph.rows, theta, directions, *inputs(graph)], *outputs)
-    sums = by_chunks(given), row_by_row(given)
-    return Functions(residuals_of(graph), *sums, log_prior_of(graph), prior_of(graph))
+    return residuals_of(graph), by_chunks(given), row_by_row(given)
 
 
 def residuals_of(graph: RowGraph) -> Any:

@@ -82,7 +82,8 @@ class RowGraph(NamedTuple):
         pieces, first = {}, 0
         for value, shape in zip(self.values, self.shapes, strict=True):
             last = first + int(np.prod(shape))
-            pieces[value] = vector[..., first:last].reshape((*list(vector.shape)[:-1], *shape))
+            piece = vector[..., first:last].reshape((*list(vector.shape)[:-1], *shape))
+            pieces[value] = piece.astype(value.type.dtype)  # discrete ones are integers
             first = last
         return pieces
 

@@ -5,12 +5,16 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.errors import NotConverged, optional
 from gumbelrace.laplace.posterior import Posterior, made_ready
 from gumbelrace.laplace.progress import Progress
 from gumbelrace.methods.base import Method
-from gumbelrace.pymc.model import PymcModel, model_of
+from gumbelrace.pymc.discrete_posterior import StatePosterior, states_made_ready
+from gumbelrace.pymc.graph import RowGraph
+from gumbelrace.pymc.model import model_of
 from gumbelrace.pymc.result import (
     as_pymc_gives_it,
     attributes,
@@ -39,7 +43,8 @@ def sample(
     """Draw from the posterior of a PyMC model, reading a few rows of its data a step.
 
     Observed variables and potentials with rows, of one length or several, are read row by row; all else is
-    the prior. Parameters are drawn as PyMC transforms them, and given as they are in the model.
+    the prior. Parameters are drawn as PyMC transforms them, and given as they are in the model. Each state
+    of discrete parameters has a mode of its own: there may be 32 states in all.
 
     Parameters
     ----------
@@ -55,7 +60,7 @@ def sample(
         Values of parameters, by their names, from which to look for the mode, as `pymc.sample` takes them.
         Default: PyMC's own. Chains start from draws of the law around the mode.
     method : Method, optional
-        Who decides; see `Metropolis`.
+        Who decides on moves, or draws states, whichever it can; see `gumbelrace.Metropolis` and `Gibbs`.
     var_names : sequence of str, optional
         Variables to keep. Default: all parameters and deterministics, but for those with a value for each
         row.
@@ -72,7 +77,8 @@ def sample(
     Raises
     ------
     InvalidArgument
-        The model has no rows, discrete parameters, missing data, or log factors that depend on other rows.
+        The model has no rows, discrete parameters with too many states, missing data, or log factors that
+        depend on other rows.
     NoMode
         The posterior has no mode, or is flat along some parameters, which are named.
 
@@ -97,24 +103,30 @@ def sample(
     """
     pymc, rng, begun = optional("pymc", "pymc"), as_generator(random_seed), time.perf_counter()
     model, said = pymc.modelcontext(model), Progress(progressbar)
-    fit, compiled = made_ready_for(model, said, method, initvals)
+    fit: Any
+    fit, graph = made_ready_for(model, said, method, initvals)
     with said("drawing"), warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConverged)  # PyMC's own checks are made below
         options = {"progress": progressbar, "check": check}
         trace = fit.sample(draws, chains=chains, warmup=tune, rng=rng, **options)
     with said("deterministics"):
-        values = natural_values(model, compiled.graph, trace["position"], var_names)
+        vectors = fit.joint(trace) if isinstance(fit, StatePosterior) else trace["position"]
+        values = natural_values(model, graph, vectors, var_names)
     attrs = attributes(fit, trace, time.perf_counter() - begun)
     result = as_pymc_gives_it(model, values, statistics(trace), attrs)
     if chains > 1:
-        warn_unless_converged(result, model)
+        with np.errstate(invalid="ignore"):  # states may never change
+            warn_unless_converged(result, model)
     return result
 
 
 def made_ready_for(
     model: Any, said: Progress, method: Method | None, initvals: Mapping[str, Any] | None = None
-) -> tuple[Posterior, PymcModel]:
-    """Compile a model, find its mode, and look how well a normal law fits."""
+) -> tuple[Posterior | StatePosterior, RowGraph]:
+    """Compile a model, find its mode, and look how well a normal law fits; or those of each state."""
+    if model.discrete_value_vars:
+        fit = states_made_ready(model, said, method, initvals)
+        return fit, fit.graph
     with said("compiling"):
         compiled = model_of(model, initvals)
-    return made_ready(compiled, compiled.functions.log_prior, method, said), compiled
+    return made_ready(compiled, compiled.functions.log_prior, method, said), compiled.graph
