@@ -1,0 +1,86 @@
+"""A live table of the campaign, where somebody looks; else a line now and then."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from gumbelrace.choosing.campaign import Campaign
+from gumbelrace.choosing.forecast import cost_to_decide
+from gumbelrace.choosing.result import table_of
+
+# Seconds between two tables, and between two lines, which come less often the longer it takes.
+OFTEN, SELDOM, GROWTH = 0.5, 10.0, 1.5
+# Share of the time that may be spent on showing.
+MOST_TIME = 0.02
+MOST_SHOWN = 30
+
+
+@contextmanager
+def shown(campaign: Campaign, wanted: bool) -> Iterator[Callable[[], None]]:
+    """Lend what is called to bring the picture up to date; it mostly does nothing."""
+    console = _terminal() if wanted else None
+    if not wanted:
+        yield lambda: None
+    elif console is None:
+        yield _NowAndThen(lambda: _tell(campaign), SELDOM, GROWTH)
+    else:
+        from rich.live import Live
+
+        with Live(console=console, auto_refresh=False, transient=True) as live:
+            yield _NowAndThen(lambda: live.update(_picture(campaign), refresh=True), OFTEN, 1.0)
+
+
+def _terminal() -> Any:
+    """Give the terminal that somebody looks at, if there is one and the package rich."""
+    try:
+        from rich.console import Console
+    except ImportError:
+        return None
+    console = Console(stderr=True)
+    return console if console.is_terminal or console.is_jupyter else None
+
+
+class _NowAndThen:
+    def __init__(self, act: Callable[[], None], seconds: float, growth: float) -> None:
+        self._act, self._seconds, self._growth = act, seconds, growth
+        self._due = time.monotonic() + seconds
+
+    def __call__(self) -> None:
+        begun = time.monotonic()
+        if begun < self._due:
+            return
+        self._act()
+        took = time.monotonic() - begun
+        self._seconds *= self._growth
+        self._due = begun + max(self._seconds, took / MOST_TIME)
+
+
+def line(campaign: Campaign) -> str:
+    """Say in a line how far it is.
+
+    What was spent, who leads, how many are still racing, and what it is expected to cost to decide.
+    """
+    replay, terms = campaign.replay, campaign.terms
+    made, racing = int(campaign.evaluated.sum()), int(replay.wanted.sum())
+    spent = f"{made:,} of {len(terms.names) * len(terms.rows):,} evaluations, spent {campaign.spent:g}"
+    expected = f"expected to decide: {campaign.spent + cost_to_decide(campaign):.3g}"
+    return f"{spent}; {racing} of {len(terms.names)} racing, {terms.names[replay.leader]} leads; {expected}"
+
+
+def _tell(campaign: Campaign) -> None:
+    print(f"gumbelrace: {line(campaign)}", file=sys.stderr, flush=True)
+
+
+def _picture(campaign: Campaign) -> Any:
+    from rich.table import Table
+
+    picture = Table(title=line(campaign), title_justify="left")
+    for name in ("candidate", "mean", "interval", "n", "state"):
+        picture.add_column(name, justify="left" if name in ("candidate", "state") else "right")
+    rows = sorted(table_of(campaign), key=lambda row: (row.state == "out", -row.mean))
+    for row in rows[:MOST_SHOWN]:
+        interval = f"{row.low:.3f} - {row.high:.3f}"
+        picture.add_row(row.name, f"{row.mean:.3f}", interval, f"{row.evaluations:,}", row.state)
+    return picture
