@@ -12,8 +12,6 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from gumbelrace.errors import RewardOutOfRange
-
 Pause = Callable[[Exception], float | None]
 Sleep = Callable[[float], Awaitable[None]]
 Value = TypeVar("Value")
@@ -85,8 +83,6 @@ async def evaluated(
         try:
             value = checked(await score())
             return Outcome(value, time.monotonic() - begun, tries, None)
-        except RewardOutOfRange:
-            raise
         except Exception as error:
             failed += patience.limit(error) is None
             if failed > patience.retries or tries >= MOST_TRIES:

@@ -6,7 +6,7 @@ run is bounded, since what is evaluated there may turn out not to be needed.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from gumbelrace.choosing.scores import Indices, Scores
 from gumbelrace.choosing.store import Cell, Store, Stored
 from gumbelrace.errors import EvaluationFailed, RewardOutOfRange
 
+Numbers = TypeVar("Numbers", float, Floats)
 # Evaluations ahead of the settled positions, for each worker.
 AHEAD = 4
 SLACK = 1e-9  # rounding of money
@@ -62,14 +63,14 @@ class Terms:
     budget: float
     on_failure: OnFailure
 
-    def in_units(self, scores: Floats, failed_as: float) -> Floats:
-        """Give scores in units of the range, with a number for failures, which are NaN."""
+    def in_units(self, scores: Numbers) -> Numbers:
+        """Give scores in units of the range."""
         low, high = self.score_range
-        return np.where(np.isnan(scores), failed_as, (scores - low) / (high - low))
+        return (scores - low) / (high - low)
 
     @property
     def highest_of_failures(self) -> float:
-        """What a failure may have been at most, in units of the range."""
+        """What a failure may have been at most, in units of the range; at least, it is 0."""
         return 1.0 if self.on_failure == "worst case" else 0.0
 
 
@@ -116,17 +117,28 @@ class Campaign:
         if len(scores) == 0:
             return
         low, high = np.full((2, len(self.terms.names), position.max() + 1), np.nan)
-        low[candidate, position] = self.terms.in_units(scores, 0.0)
-        high[candidate, position] = self.terms.in_units(scores, self.terms.highest_of_failures)
+        units, failed = self.terms.in_units(scores), np.isnan(scores)
+        low[candidate, position] = np.where(failed, 0.0, units)
+        high[candidate, position] = np.where(failed, self.terms.highest_of_failures, units)
         self.scores.put_all(low, high)
         self.evaluated += np.bincount(candidate, minlength=len(self.evaluated))
-        self.failed += np.bincount(candidate[np.isnan(scores)], minlength=len(self.failed))
+        self.failed += np.bincount(candidate[failed], minlength=len(self.failed))
         self.spent += float(stored.costs[ours].sum())
 
     @property
     def is_over(self) -> bool:
         """Whether nothing more is to be started."""
         return self.replay.is_over or self.patience.stopping or self.budget_is_spent
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing more is to be started, nothing is under way, and everything is kept."""
+        return self.is_over and self.under_way == 0 and not self._unwritten
+
+    @property
+    def has_news(self) -> bool:
+        """Whether something was brought that is not settled."""
+        return bool(self._unwritten) or self.is_finished
 
     def take(self) -> Task | None:
         """Give the evaluation to be started next; None if none may be started now."""
@@ -147,7 +159,7 @@ class Campaign:
 
     def _most_needed(self) -> int:
         """Give the candidate whose next position is the first; the leader before others."""
-        wanted = np.flatnonzero(self.replay.wanted)
+        wanted = self.replay.racing
         np.maximum(self._next, self.scores.known, out=self._next)
         while True:
             rank = 2 * self._next[wanted] - (wanted == self.replay.leader)
@@ -158,12 +170,13 @@ class Campaign:
 
     def _room(self) -> int:
         """Positions beyond the settled ones that may be evaluated."""
-        racing = int(self.replay.wanted.sum())
-        return 1 + AHEAD * self.workers // racing
+        return 1 + AHEAD * self.workers // len(self.replay.racing)
 
-    def put(self, task: Task, outcome: Outcome | None) -> None:
-        """Take what a worker brings; None if it was stopped."""
+    def put(self, task: Task, outcome: Outcome | None, fault: BaseException | None = None) -> None:
+        """Take what a worker brings; no outcome if it was stopped, or by a fault that shall be raised."""
         self.under_way -= 1
+        if fault is not None:
+            self.stop(fault)
         cost = float(self.terms.costs[task.candidate])
         self._reserved -= cost
         if outcome is None or self._is_fatal(task, outcome):
@@ -173,11 +186,11 @@ class Campaign:
         self.failed[task.candidate] += outcome.score is None
         candidate, example = self.terms.candidates[task.candidate], self.terms.examples[task.position]
         self._unwritten.append(Cell(int(candidate), int(example), outcome.score, cost, *outcome[1:]))
-        score = np.array(np.nan if outcome.score is None else outcome.score)
-        bounds = (
-            self.terms.in_units(score, failed_as) for failed_as in (0.0, self.terms.highest_of_failures)
-        )
-        self.scores.put(task.candidate, task.position, *map(float, bounds))
+        if outcome.score is None:
+            self.scores.put(task.candidate, task.position, 0.0, self.terms.highest_of_failures)
+        else:
+            units = self.terms.in_units(outcome.score)
+            self.scores.put(task.candidate, task.position, units, units)
 
     def settle(self) -> None:
         """Keep what was brought, and go on with the race."""

@@ -84,7 +84,7 @@ class Replay:
         self.out_at = np.full(count, NEVER)  # positions settled when a candidate was dropped
         self.rows, self.leader, self.runner_up = 0, 0, min(1, count - 1)
         self._leaders: list[int] = []
-        self.wanted = np.ones(count, np.bool_)  # neither out nor near the leader
+        self._want(np.ones(count, np.bool_))
 
     def _near_level(self, count: int) -> float:
         return self.promise.delta_near / max(count - 1, 1)
@@ -95,25 +95,20 @@ class Replay:
         out: NDArray[np.bool_] = self.out_at != NEVER
         return out
 
-    @property
-    def is_over(self) -> bool:
-        """Whether no further score is needed, or there is none."""
-        return int(self.wanted.sum()) == 1 or (self.rows == self.scores.size and not len(self._lagging))
-
-    @property
-    def _lagging(self) -> Indices:
-        return np.flatnonzero(self.wanted & (self.scores.settled < self.rows))
+    def _want(self, wanted: NDArray[np.bool_]) -> None:
+        """Note whose scores are needed: who is neither out nor near the leader."""
+        self.wanted, self.racing = wanted, np.flatnonzero(wanted)
+        self.position = int(self.scores.settled[self.racing].min())  # the next to be settled
+        #: Whether no further score is needed, or there is none.
+        self.is_over = len(self.racing) == 1 or self.position == self.scores.size
 
     def go_on(self) -> None:
-        """Settle every position for which the scores are there."""
+        """Settle every position for which the scores are there, those of who lags behind first."""
         while not self.is_over:
-            lagging = self._lagging
-            behind = self.scores.settled[lagging]
-            position = int(behind.min()) if len(lagging) else self.rows
-            group = lagging[behind == position] if len(lagging) else np.flatnonzero(self.wanted)
-            if not self.scores.has(group, position):
+            group = self.racing[self.scores.settled[self.racing] == self.position]
+            if not self.scores.has(group, self.position):
                 return
-            self._settle(group, position)
+            self._settle(group, self.position)
 
     def _settle(self, group: Indices, position: int) -> None:
         is_new = position == self.rows
@@ -164,7 +159,8 @@ class Replay:
         self.runner_up = int(racing[order[min(1, len(racing) - 1)]])
 
     def _pause(self) -> None:
-        self.wanted = ~self.out
+        wanted = ~self.out
         if self.promise.tolerance > 0.0:
-            self.wanted &= ~self.nearness.of(self.leader, np.flatnonzero(self.wanted))
-        self.wanted[self.leader] = True
+            wanted &= ~self.nearness.of(self.leader, np.flatnonzero(wanted))
+        wanted[self.leader] = True
+        self._want(wanted)

@@ -1,74 +1,68 @@
-"""Workers that fill a campaign: threads for plain functions, tasks of an event loop for coroutines."""
+"""Workers that fill a campaign: threads for plain functions, tasks of an event loop for coroutines.
+
+A worker takes the next evaluation itself and goes on at once. What workers have brought is put into the
+store and into the race together, by whoever started them.
+"""
 
 import asyncio
-import queue
 import signal
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
-from gumbelrace.choosing.attempts import NAP, Outcome, evaluated, finished
+from gumbelrace.choosing.attempts import NAP, evaluated, finished
 from gumbelrace.choosing.campaign import Campaign, Task
 
 Show = Callable[[], None]
-Brought = tuple[Task, Outcome | None, BaseException | None]
+# Seconds for which results are gathered before they are settled together.
+GATHERING = 0.002
 
 
 def by_threads(campaign: Campaign, score: Callable[[Task], float], show: Show) -> None:
     """Evaluate with a plain function in as many threads as there are workers."""
-    tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
-    brought: queue.SimpleQueue[Brought] = queue.SimpleQueue()
+    turns = _Turns()
     for _ in range(campaign.workers):
-        threading.Thread(target=_work, args=(campaign, score, tasks, brought), daemon=True).start()
-    try:
-        while _hand_out(campaign, tasks):
-            for result in _arrived(brought):
-                _take_in(campaign, result)
+        threading.Thread(target=_work, args=(campaign, score, turns), daemon=True).start()
+    with turns.lock:
+        while not campaign.is_finished:
+            if turns.news.wait_for(lambda: campaign.has_news, NAP):
+                turns.news.wait(GATHERING)
             campaign.settle()
             show()
-    finally:
-        for _ in range(campaign.workers):
-            tasks.put(None)
+            turns.room.notify_all()
+        turns.room.notify_all()
 
 
-def _hand_out(campaign: Campaign, tasks: "queue.SimpleQueue[Task | None]") -> bool:
-    """Keep workers busy; False when nothing is under way any more."""
-    while campaign.under_way < campaign.workers and (task := campaign.take()):
-        tasks.put(task)
-    return campaign.under_way > 0
+class _Turns:
+    """Who may touch the campaign: one thread at a time."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.news, self.room = threading.Condition(self.lock), threading.Condition(self.lock)
 
 
-def _arrived(brought: "queue.SimpleQueue[Brought]") -> Iterator[Brought]:
-    """Give what has arrived, after a nap if nothing has."""
-    try:
-        yield brought.get(timeout=NAP)
-        while True:
-            yield brought.get_nowait()
-    except queue.Empty:
-        return
-
-
-def _take_in(campaign: Campaign, result: Brought) -> None:
-    task, outcome, fault = result
-    campaign.put(task, outcome)
-    if fault is not None:
-        campaign.stop(fault)
-
-
-def _work(
-    campaign: Campaign,
-    score: Callable[[Task], float],
-    tasks: "queue.SimpleQueue[Task | None]",
-    brought: "queue.SimpleQueue[Brought]",
-) -> None:
-    while (task := tasks.get()) is not None:
+def _work(campaign: Campaign, score: Callable[[Task], float], turns: _Turns) -> None:
+    while (task := _next_task(campaign, turns)) is not None:
+        outcome, fault = None, None
         try:
             outcome = finished(evaluated(_plain(score, task), _sleep, campaign.patience))
-            brought.put((task, outcome, None))
-        except BaseException as fault:  # raised where the campaign runs
-            brought.put((task, None, fault))
+        except BaseException as error:  # raised where the campaign runs
+            fault = error
+        with turns.lock:
+            if not campaign.has_news:
+                turns.news.notify()
+            campaign.put(task, outcome, fault)
+
+
+def _next_task(campaign: Campaign, turns: _Turns) -> Task | None:
+    """Wait for a task; None if there will be no more."""
+    with turns.lock:
+        while (task := campaign.take()) is None and not campaign.is_over:
+            turns.room.wait()
+        return task
 
 
 def _plain(score: Callable[[Task], float], task: Task) -> Callable[[], Awaitable[float]]:
@@ -84,28 +78,40 @@ async def _sleep(seconds: float) -> None:
 
 async def by_tasks(campaign: Campaign, score: Callable[[Task], Awaitable[float]], show: Show) -> None:
     """Evaluate with a coroutine, as many at once as there are workers."""
-    under_way: dict[asyncio.Task[Outcome | None], Task] = {}
-    while True:
-        while campaign.under_way < campaign.workers and (task := campaign.take()):
-            under_way[_started(campaign, score, task)] = task
-        if not under_way:
-            return
-        done, _ = await asyncio.wait(under_way, timeout=NAP, return_when=asyncio.FIRST_COMPLETED)
-        for finished_task in done:
-            _take_in(campaign, _result(under_way.pop(finished_task), finished_task))
+    brought, settled = asyncio.Event(), asyncio.Event()
+    serving = [_serve(campaign, score, brought, settled) for _ in range(campaign.workers)]
+    workers = asyncio.gather(*serving)
+    while not campaign.is_finished:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(brought.wait(), NAP)
+            await asyncio.sleep(GATHERING)
+        brought.clear()
         campaign.settle()
         show()
+        settled.set()
+        settled.clear()
+    settled.set()
+    await workers
 
 
-def _started(
-    campaign: Campaign, score: Callable[[Task], Awaitable[float]], task: Task
-) -> "asyncio.Task[Outcome | None]":
-    return asyncio.ensure_future(evaluated(lambda: score(task), asyncio.sleep, campaign.patience))
-
-
-def _result(task: Task, done: "asyncio.Task[Outcome | None]") -> Brought:
-    fault = done.exception()
-    return (task, done.result(), None) if fault is None else (task, None, fault)
+async def _serve(
+    campaign: Campaign,
+    score: Callable[[Task], Awaitable[float]],
+    brought: asyncio.Event,
+    settled: asyncio.Event,
+) -> None:
+    while not campaign.is_over:
+        task = campaign.take()
+        if task is None:
+            await settled.wait()
+            continue
+        outcome, fault = None, None
+        try:
+            outcome = await evaluated(partial(score, task), asyncio.sleep, campaign.patience)
+        except BaseException as error:  # raised where the campaign runs
+            fault = error
+        campaign.put(task, outcome, fault)
+        brought.set()
 
 
 @contextmanager
