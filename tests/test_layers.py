@@ -51,7 +51,7 @@ WITHIN_LAYER = {
 }
 
 # The commands, files of cli: none imports another, and the paper's commands import none of them.
-COMMANDS = {"arch", "coreference", "demo", "tables"}
+COMMANDS = {"arch", "choose", "coreference", "demo", "tables"}
 
 FIRST_OPTIONAL_LAYER = 7
 CORE = {"numpy", "scipy", "numba", "llvmlite"} | sys.stdlib_module_names

@@ -2,7 +2,8 @@
 
 Between tries it waits: by an exponential back-off with jitter, or as long as the exception says
 (`retry_after`, in seconds) or the user's `pause` does. The latter two are limits of rates: nobody starts an
-evaluation before they are over, and they do not count as tries.
+evaluation before they are over, and they do not count as tries. A score that raises `EvaluationFailed` says
+that no try can succeed, of whatever candidate: it ends the campaign.
 """
 
 import math
@@ -11,6 +12,8 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
+
+from gumbelrace.errors import EvaluationFailed
 
 Pause = Callable[[Exception], float | None]
 Sleep = Callable[[float], Awaitable[None]]
@@ -83,6 +86,8 @@ async def evaluated(
         try:
             value = checked(await score())
             return Outcome(value, time.monotonic() - begun, tries, None)
+        except EvaluationFailed:
+            raise
         except Exception as error:
             failed += patience.limit(error) is None
             if failed > patience.retries or tries >= MOST_TRIES:

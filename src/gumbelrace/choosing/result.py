@@ -1,5 +1,6 @@
 """What a campaign has found: the best candidate, how near the best it is, and what is known of all."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -11,6 +12,8 @@ from gumbelrace.choosing.campaign import Campaign
 from gumbelrace.choosing.limits import lowest_means
 from gumbelrace.choosing.replay import Replay
 from gumbelrace.choosing.scores import Indices
+from gumbelrace.report.choosing import Chosen, Lane, choice_page
+from gumbelrace.report.page import write_page
 
 # A difference of means this small, in units of the range, is rounding.
 TIE = 1e-9
@@ -31,7 +34,7 @@ class Row(NamedTuple):
     evaluations, failures : int
         How many there were.
     state : str
-        "best", "near" (within the tolerance), "racing", or "out".
+        "best", "no better" (than the best, but for the tolerance), "racing", or "out".
     """
 
     name: str
@@ -48,7 +51,7 @@ class Table(tuple[Row, ...]):
 
     def __str__(self) -> str:
         """Show the candidates by their state and mean."""
-        order = ["best", "near", "racing", "out"]
+        order = ["best", "racing", "no better", "out"]
         rows = sorted(self, key=lambda row: (order.index(row.state), -np.nan_to_num(row.mean, nan=-np.inf)))
         width = max(9, *(len(row.name) for row in self))
         lines = [f"{'candidate':{width}}     mean  interval             n  state"]
@@ -92,7 +95,8 @@ class Choice:
     decided : bool
         Whether `within` is at most the tolerance asked for.
     ended : str
-        Why it ended: "decided", "examples" (no more of them), "budget" or "interrupted".
+        Why it ended: "decided", "examples" (no more of them), "budget", "interrupted", or "open" if it has
+        not.
     delta, tolerance : float
         What was asked for: the probability that `within` is wrong is at most `delta`, proved.
     table : Table
@@ -174,6 +178,48 @@ class Choice:
         found = intervals_of(self.campaign, np.full(len(rows), candidate), rows)
         return Path(rows, *found.T)
 
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a page about the choice: one HTML file that needs nothing else.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            The file, which is written anew. Needs the extra `cli`.
+        """
+        lanes = [self._lane(number, row) for number, row in enumerate(self.table)]
+        claim = self.campaign.replay.promise.sampled
+        over = "these examples" if claim.finite else "all examples of their kind"
+        write_page(
+            path,
+            choice_page(
+                Chosen(self.name, str(self), self._facts, over, self.delta, lanes, self.failures)
+            ),
+        )
+
+    @property
+    def _facts(self) -> dict[str, str]:
+        spent = f"{self.cost:,.4g} of {self.full_cost:,.4g}" if self.counts_money else ""
+        facts = {
+            "Candidates": f"{len(self.table):,}",
+            "Examples": f"{self.campaign.scores.size:,}",
+            "Error at most": f"{self.delta:g}, proved",
+            "Good enough": f"within {self.tolerance:g} of the best" if self.tolerance else "",
+            "Evaluations": f"{self.evaluations:,} of {self.full:,}",
+            "Spent": spent,
+            "Made before": f"{self.reused:,}" if self.reused else "",
+            "Turned out not to be needed": f"{self.ahead:,}" if self.ahead else "",
+            "Failed": f"{len(self.failures):,}, {self.failed_as}" if self.failures else "",
+        }
+        return {label: text for label, text in facts.items() if text}
+
+    def _lane(self, number: int, row: Row) -> Lane:
+        price = float(self.campaign.terms.costs[number])
+        costs = price * row.evaluations, price * self.campaign.scores.size
+        path = [values.tolist() for values in self.path(number)]
+        return Lane(
+            row.name, row.state, *row[1:4], row.evaluations, row.failures, *costs, int(self.out_at[number]), *path
+        )
+
     @property
     def out_at(self) -> Indices:
         """For each candidate the number of rows after which it was dropped, or -1."""
@@ -218,7 +264,9 @@ def conclude(campaign: Campaign, keys: Sequence[Any], counts_money: bool) -> Cho
 def _ended(campaign: Campaign) -> str:
     if campaign.replay.is_over:
         return "decided" if campaign.replay.wanted.sum() == 1 else "examples"
-    return "budget" if campaign.budget_is_spent else "interrupted"
+    if campaign.budget_is_spent:
+        return "budget"
+    return "interrupted" if campaign.was_interrupted else "open"
 
 
 def distances(replay: Replay) -> Floats:
@@ -263,7 +311,7 @@ def _state(replay: Replay, candidate: int) -> str:
         return "best" if replay.is_over else "racing"
     if replay.out[candidate]:
         return "out"
-    return "racing" if replay.wanted[candidate] else "near"
+    return "racing" if replay.wanted[candidate] else "no better"
 
 
 def _tied(campaign: Campaign) -> tuple[str, ...]:
