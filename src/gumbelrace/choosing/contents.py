@@ -91,7 +91,7 @@ def digest(keys: Iterable[str]) -> str:
 def named(candidates: Mapping[str, Any] | Sequence[Any]) -> tuple[str, ...]:
     """Give each candidate a name to be shown: its key in a dict, itself if it is a text, or a number."""
     if isinstance(candidates, Mapping):
-        return tuple(str(name) for name in candidates)
+        return tuple(_printable(str(name)) for name in candidates)
     short = [_short(value) for value in candidates]
     distinct = len(set(short)) == len(short)
     return tuple(text if text and distinct else str(number) for number, text in enumerate(short))
@@ -99,5 +99,10 @@ def named(candidates: Mapping[str, Any] | Sequence[Any]) -> tuple[str, ...]:
 
 def _short(value: Any) -> str:
     text = value if isinstance(value, str) else str(value) if isinstance(value, int | float) else ""
-    line = " ".join(text.split())
+    line = " ".join(_printable(text).split())
     return line if len(line) <= LONGEST_NAME else line[: LONGEST_NAME - 1] + "…"
+
+
+def _printable(text: str) -> str:
+    """Leave out what a terminal would obey instead of showing it."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)

@@ -14,14 +14,14 @@ BYTE_ORDER = b"\xef\xbb\xbf"  # with which some editors begin a file
 def read_candidates(path: Path) -> Mapping[str, Any] | Sequence[Any]:
     """Read candidates; by name, if they are objects that all have one."""
     lines = _values(path)
-    names = [value.get(NAME) if isinstance(value, dict) else None for _, value in lines]
-    if not all(isinstance(name, str) and name.strip() for name in names):
+    if not all(isinstance(value, dict) and isinstance(value.get(NAME), str) for _, value in lines):
         return [value for _, value in lines]
-    first: dict[Any, int] = {}
-    for (number, _), name in zip(lines, names, strict=True):
-        if first.setdefault(name, number) != number:
-            _refuse(path, number, f"the name {name!r} is that of line {first[name]}; give it another")
-    return {name: value for name, (_, value) in zip(names, lines, strict=True)}
+    found: dict[str, Any] = {}
+    for number, value in lines:
+        if value[NAME] in found:
+            _refuse(path, number, f"the name {value[NAME]!r} was given before; give it another")
+        found[value[NAME]] = value
+    return found
 
 
 def read_examples(path: Path) -> list[Any]:

@@ -28,9 +28,9 @@ END = ""  # in place of a line
 class Program:
     """A score that a program gives.
 
-    It reads ``{"candidate": ..., "example": ...}`` from each line of its standard input, and writes a number
-    and a line end for each, at once: a program must flush what it writes. It may end after an answer. What
-    it writes to standard error is shown if it fails.
+    It reads ``{"candidate": ..., "example": ...}`` from each line of its standard input, and writes a line
+    with a number for each, at once: a program must flush what it writes. It may end after an answer. What it
+    writes to standard error is shown if it fails.
 
     Parameters
     ----------

@@ -191,9 +191,7 @@ class Choice:
         over = "these examples" if claim.finite else "all examples of their kind"
         write_page(
             path,
-            choice_page(
-                Chosen(self.name, str(self), self._facts, over, self.delta, lanes, self.failures)
-            ),
+            choice_page(Chosen(self.name, str(self), self._facts, over, self.delta, lanes, self.failures)),
         )
 
     @property
@@ -217,7 +215,14 @@ class Choice:
         costs = price * row.evaluations, price * self.campaign.scores.size
         path = [values.tolist() for values in self.path(number)]
         return Lane(
-            row.name, row.state, *row[1:4], row.evaluations, row.failures, *costs, int(self.out_at[number]), *path
+            row.name,
+            row.state,
+            *row[1:4],
+            row.evaluations,
+            row.failures,
+            *costs,
+            int(self.out_at[number]),
+            *path,
         )
 
     @property

@@ -15,8 +15,9 @@ import numpy as np
 import typer
 
 from gumbelrace.choosing.campaign import SLACK, Campaign
-from gumbelrace.choosing.choose import Candidates, choose as choose_best
-from gumbelrace.choosing.claims import About, NewCandidates, OnFailure
+from gumbelrace.choosing.choose import Candidates
+from gumbelrace.choosing.choose import choose as choose_best
+from gumbelrace.choosing.claims import About, OnFailure
 from gumbelrace.choosing.lines import read_candidates, read_examples
 from gumbelrace.choosing.program import Program
 from gumbelrace.choosing.progress import line
@@ -56,7 +57,9 @@ class ChooseOptions:
     ]
     score_range: Annotated[
         tuple[float, float],
-        typer.Option("--range", metavar="LOW HIGH", help="The lowest and the highest score that there can be."),
+        typer.Option(
+            "--range", metavar="LOW HIGH", help="The lowest and the highest score that there can be."
+        ),
     ]
     program: Annotated[
         str | None,
@@ -95,7 +98,9 @@ class ChooseOptions:
         Literal["independent", "informed"] | None,
         no_default("KIND", "If candidates are not those of the store: whether its results led to them."),
     ] = None
-    seed: Annotated[int | None, no_default("N", "Of the order of the examples; the store keeps it.", least=0)] = None
+    seed: Annotated[
+        int | None, no_default("N", "Of the order of the examples; the store keeps it.", least=0)
+    ] = None
     out: Annotated[Path | None, no_default("FILE", "Write a page about the choice here.")] = None
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False
     status: Annotated[
@@ -120,7 +125,7 @@ class ChooseOptions:
             None,
             cast(OnFailure, self.on_failure.replace("-", " ")),
             self.store,
-            cast(NewCandidates | None, self.new_candidates),
+            self.new_candidates,
             self.seed,
         )
 
@@ -163,7 +168,9 @@ def costs(given: Sequence[str]) -> float | dict[str, float] | None:
     except ValueError:
         numbers = {}
     if given and len(numbers) < len(given):
-        raise InvalidArgument(f"--cost is {' '.join(given)}; give a number, or NAME=NUMBER for each candidate")
+        raise InvalidArgument(
+            f"--cost is {' '.join(given)}; give a number, or NAME=NUMBER for each candidate"
+        )
     return numbers[""] if list(numbers) == [""] else numbers or None
 
 
@@ -179,7 +186,7 @@ def told(candidates: Candidates, examples: Sequence[Any], settings: Settings) ->
     """Say what a store shows, whoever is writing to it."""
     with replayed(candidates, examples, settings) as campaign:
         if campaign.reused == 0:
-            raise InvalidArgument("the store has no evaluation of these candidates on these examples yet")
+            raise InvalidArgument("there is no evaluation of these candidates on these examples yet")
         return conclude(campaign, list(candidates), settings.cost is not None)
 
 

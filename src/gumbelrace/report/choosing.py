@@ -22,7 +22,7 @@ from gumbelrace.report.page import (
 )
 
 TONES = {"best": "good", "racing": "open", "no better": "open", "out": "bad"}
-MOST_LANES, MOST_FAILURES, LONGEST_ERROR, LONGEST_NAME = 12, 100, 300, 60
+MOST_LANES, MOST_FAILURES, LONGEST_ERROR, LONGEST_NAME = 12, 50, 200, 32
 WIDTH, LANE, BELOW = 400, 66, 44  # pixels
 BAR, BARS_LEFT, LONGEST_BESIDE_BAR = 26, 0.34, 20
 CAPTION = (
@@ -32,10 +32,11 @@ CAPTION = (
     "was spent on each candidate; the pale bar is what evaluating it on all examples would cost.{more}"
 )
 CAUTION = (
-    "Each interval holds at all times with a probability of {confidence}; each by itself, not all together. "
-    "Means of candidates that are out come from fewer rows, and from those on which they did badly enough to "
-    "be dropped: take them as a reason why they were, not as estimates of how good they are."
+    "Each interval holds at all times with a probability of {confidence}; each by itself, not all "
+    "together. Means of candidates that are out come from fewer rows, and from those on which they did badly "
+    "enough to be dropped: take them as a reason why they were, not as estimates of how good they are."
 )
+NO_BETTER = "A candidate is no better if it was shown not to beat the best by more than the tolerance."
 
 
 class Lane(NamedTuple):
@@ -89,14 +90,21 @@ class Chosen:
 def choice_page(chosen: Chosen) -> Page:
     """Give the page of a choice."""
     lanes = sorted(chosen.lanes, key=_rank)
-    caution = Text(CAUTION.format(confidence=f"{1.0 - chosen.delta:g}"))
+    caution = [Text(CAUTION.format(confidence=f"{1.0 - chosen.delta:g}"))]
+    if any(lane.state == "no better" for lane in lanes):
+        caution.append(Text(NO_BETTER))
     sections = [
         Section("The race", [_panels(lanes, chosen)]),
-        Section("All candidates", [_table(lanes), caution]),
+        Section("All candidates", [_table(lanes), *caution]),
     ]
     if chosen.failures:
         sections.append(Section("Evaluations that failed", _failures(chosen.failures)))
-    return Page(f"The choice: {_cut(chosen.name, LONGEST_NAME)}", chosen.statement, {**chosen.facts, **made_by()}, sections)
+    return Page(
+        f"The choice: {_cut(chosen.name, LONGEST_NAME)}",
+        chosen.statement,
+        {**chosen.facts, **made_by()},
+        sections,
+    )
 
 
 def _rank(lane: Lane) -> tuple[int, int, float]:
@@ -111,7 +119,7 @@ def _table(lanes: Sequence[Lane]) -> Table:
         *map(Column, titles),
         Column("state", is_number=False),
     ]
-    return Table(columns, [_cells(lane) for lane in lanes], stacks=True)
+    return Table(columns, [_cells(lane) for lane in lanes])
 
 
 def _cells(lane: Lane) -> list[str | Verdict]:
@@ -127,7 +135,7 @@ def _cells(lane: Lane) -> list[str | Verdict]:
 
 
 def _failures(failures: Sequence[tuple[str, int, str]]) -> list[Text | Table]:
-    columns = [Column("candidate", False), Column("example"), Column("error", False)]
+    columns = [Column(title, is_number=False) for title in ("candidate", "example", "error")]
     rows = [
         [_cut(name, LONGEST_NAME), count(row), _cut(error, LONGEST_ERROR)]
         for name, row, error in failures[:MOST_FAILURES]
@@ -146,7 +154,9 @@ def _cut(text: str, longest: int) -> str:
 def _panels(lanes: Sequence[Lane], chosen: Chosen) -> Panels:
     shown = [lane for lane in lanes if lane.rows][:MOST_LANES]
     left_out = len(lanes) - len(shown)
-    more = f" {count(left_out)} candidates that were dropped sooner are in the table only." if left_out else ""
+    more = (
+        f" {count(left_out)} candidates that were dropped sooner are in the table only." if left_out else ""
+    )
     spent, full = sum(lane.cost for lane in lanes), sum(lane.full_cost for lane in lanes)
     share = f" ({percent(spent / full)})" if full else ""
     size = Size(WIDTH, len(shown) * LANE + BELOW)
@@ -168,7 +178,9 @@ def _draw_lanes(figure: Any, lanes: Sequence[Lane]) -> None:
     lowest = all_axes[-1]
     log_axis(lowest.xaxis, count)
     longest = max(lane.rows[-1] for lane in lanes)
-    lowest.set(xlim=(1, max(1.25 * longest, 10)), ylim=_limits(lanes), xlabel="rows (examples evaluated on)")
+    lowest.set(
+        xlim=(1, max(1.25 * longest, 10)), ylim=_limits(lanes), xlabel="rows (examples evaluated on)"
+    )
     lowest.spines["bottom"].set_visible(True)
     lowest.tick_params(bottom=True)
 
@@ -191,7 +203,7 @@ def _draw_lane(axes: Any, lane: Lane, first: Lane) -> None:
         axes.plot(lane.out_at, lane.mean, "x", ms=7, mew=2.2, color=LIGHT["bad"], clip_on=False)
     end = f"out after {count(lane.out_at)} rows" if lane.state == "out" else lane.state
     axes.set_title(
-        _literal(f"{_cut(lane.name, LONGEST_NAME // 2)}: {end}"),
+        _literal(f"{_cut(lane.name, LONGEST_NAME)} ({end})"),
         loc="left",
         fontsize=11,
         pad=3,
@@ -199,7 +211,7 @@ def _draw_lane(axes: Any, lane: Lane, first: Lane) -> None:
     )
     axes.yaxis.set_major_locator(optional("matplotlib.ticker", "cli").MaxNLocator(2))
     axes.spines["bottom"].set_visible(False)
-    axes.tick_params(bottom=False)
+    axes.tick_params(bottom=False, which="both")
 
 
 def _draw_costs(figure: Any, lanes: Sequence[Lane]) -> None:
