@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.choosing.cases import campaign_of, paired, raced, served
 
 from gumbelrace.choosing.bets import Sampled
 from gumbelrace.choosing.replay import Promise, Replay
 from gumbelrace.choosing.scores import Scores
 from gumbelrace.errors import NotSettled
-from tests.choosing.cases import campaign_of, paired, raced, served
 
 CHANCES = np.array([0.5, 0.7, 0.72, 0.6, 0.8])
 
