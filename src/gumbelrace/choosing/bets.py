@@ -26,7 +26,7 @@ MOST_AT_STAKE = 0.95
 # How much a gain counts that does not stand out from its error; `benchmarks/choose.py` tries others.
 CAUTION = 2.0
 # Stakes of a mixture. Its wealth falls with m along every path, so that it can be solved for m.
-STAKES = 2.0 ** np.arange(1.0, -9.0, -1.0)
+STAKES = 2.0 ** np.arange(0.0, -8.0, -1.0)
 # Rounding of sums, as a share of the range.
 ROUNDING = 1e-9
 

@@ -63,7 +63,7 @@ def order_of(seed: list[int], count: int) -> Indices:
     Examples
     --------
     >>> order_of([0, 0], 5)
-    array([3, 2, 1, 0, 4])
+    array([4, 2, 0, 1, 3])
     """
     raw = np.random.PCG64(np.random.SeedSequence([*seed, OURS])).random_raw(count)
     return np.argsort(raw, kind="stable")

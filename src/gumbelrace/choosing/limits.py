@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gumbelrace.choosing.bets import Floats, Sampled, grown, mixed
+from gumbelrace.choosing.bets import STAKES, Floats, Sampled, grown, mixed
 
 HALVINGS = 24
 # Numbers held at a time.
@@ -32,7 +32,7 @@ def lowest_means(values: Floats, sampled: Sampled, level: float, lowest: float) 
     count, rows = values.shape
     if rows == 0:
         return np.full(count, lowest)
-    together = max(1, HELD // (10 * rows))
+    together = max(1, HELD // (len(STAKES) * rows))
     parts = [values[first : first + together] for first in range(0, count, together)]
     return np.concatenate([_solved(part, sampled, level, lowest) for part in parts])
 

@@ -18,7 +18,7 @@ from gumbelrace.choosing.nearness import Nearness
 from gumbelrace.choosing.scores import Indices, Scores
 
 # Variance of Z to begin with, worth one row.
-PRIOR_VARIANCE = 0.25
+PRIOR_VARIANCE = 1.0
 NEVER = -1
 
 
@@ -82,7 +82,7 @@ class Replay:
         self.nearness = Nearness(scores, promise.sampled, promise.tolerance, self._near_level(count))
         self.log_wealth, self.squares = np.zeros((2, count))
         self.out_at = np.full(count, NEVER)  # positions settled when a candidate was dropped
-        self.rows, self.leader, self.runner_up = 0, 0, min(1, count - 1)
+        self.rows, self.leader = 0, 0
         self._leaders: list[int] = []
         self._want(np.ones(count, np.bool_))
 
@@ -123,14 +123,20 @@ class Replay:
         self._pause()
 
     def _rivals(self, group: Indices, position: int) -> Indices:
+        """Give the leader at the position; to the leader, who is not behind, the best of the others."""
         leader = self._leaders[position]
-        return np.where(group == leader, self.runner_up, leader)
+        others = group[group != leader]
+        runner_up = others[self._sums(others, position).argmax()]
+        return np.where(group == leader, runner_up, leader)
+
+    def _sums(self, candidates: Indices, rows: int) -> Floats:
+        return self.scores.low_sums(candidates, rows) + self.scores.high_sums(candidates, rows)
 
     def _bet(self, group: Indices, rivals: Indices, position: int) -> None:
         """Bet by what lies before the position, and pay out what the scores at the position bring."""
         scores, sampled = self.scores, self.promise.sampled
         seen = scores.low_sums(rivals, position) - scores.high_sums(group, position)
-        z = scores.low[rivals, position] - scores.high[group, position]
+        z = scores.low_at(rivals, position) - scores.high_at(group, position)
         ceiling, mean = sampled.ceiling(0.0, seen, position), seen / max(position, 1)
         stake = self._stakes(group, mean - ceiling, ceiling, position)
         self.log_wealth[group] += np.log1p(stake * (z - ceiling))
@@ -151,12 +157,9 @@ class Replay:
             self.out_at[self.leader] = NEVER
 
     def _rank(self) -> None:
-        """Find leader and runner-up among those that are not behind."""
+        """Find the leader among those that are not behind."""
         racing = np.flatnonzero(~self.out & (self.scores.settled == self.rows))
-        sums = self.scores.low_sums(racing, self.rows) + self.scores.high_sums(racing, self.rows)
-        order = np.argsort(-sums, kind="stable")
-        self.leader = int(racing[order[0]])
-        self.runner_up = int(racing[order[min(1, len(racing) - 1)]])
+        self.leader = int(racing[self._sums(racing, self.rows).argmax()])
 
     def _pause(self) -> None:
         wanted = ~self.out

@@ -69,6 +69,20 @@ class Scores:
             sums[candidates, position + 1] = sums[candidates, position] + values[candidates, position]
         self.settled[candidates] = position + 1
 
+    def low_at(self, candidates: Indices, position: int) -> Floats:
+        """Give the lowest that the scores at a position can be."""
+        return self._at(self.low, candidates, position)
+
+    def high_at(self, candidates: Indices, position: int) -> Floats:
+        """Give the highest that the scores at a position can be."""
+        return self._at(self.high, candidates, position)
+
+    def _at(self, values: Floats, candidates: Indices, position: int) -> Floats:
+        if not self.has(candidates, position):
+            raise NotSettled(f"a bet asks for scores at position {position}, which are not all there")
+        found: Floats = values[candidates, position]
+        return found
+
     def low_sums(self, candidates: Indices, rows: int) -> Floats:
         """Give the sums over the first `rows` positions, of the lowest that the scores can be."""
         return self._sums(self._low_sums, candidates, rows)
