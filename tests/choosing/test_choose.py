@@ -67,7 +67,7 @@ def test_the_statement():
     assert str(gr.choose(score, **options())).startswith("2 is the best (error at most 0.05, proved). ")
     states = {row.name: row.state for row in choice.table}
     assert states["2"] == "best"
-    assert set(states.values()) <= {"best", "near", "out"}
+    assert set(states.values()) <= {"best", "no better", "out"}
     assert "candidate" in repr(choice)
     assert choice.ahead == choice.evaluations - choice.campaign.scores.settled.sum()
 

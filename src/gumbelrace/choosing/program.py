@@ -29,8 +29,8 @@ class Program:
     """A score that a program gives.
 
     It reads ``{"candidate": ..., "example": ...}`` from each line of its standard input, and writes a line
-    with a number for each, at once: a program must flush what it writes. It may end after an answer. What it
-    writes to standard error is shown if it fails.
+    with a number for each, at once: a program must flush what it writes. It may end after an answer. What
+    it writes to standard error is shown if it fails.
 
     Parameters
     ----------

@@ -8,13 +8,14 @@ from typing import Any
 
 from gumbelrace.choosing.campaign import Campaign
 from gumbelrace.choosing.forecast import cost_to_decide
-from gumbelrace.choosing.result import table_of
+from gumbelrace.choosing.result import HEADS, cells, table_of
 
 # Seconds between two tables, and between two lines, which come less often the longer it takes.
 OFTEN, SELDOM, GROWTH = 0.5, 10.0, 1.5
 # Share of the time that may be spent on showing.
 MOST_TIME = 0.02
-MOST_SHOWN = 30
+AROUND = 9  # lines around the rows of the table
+STOPPING = "stopping: {} evaluations under way will be finished and kept; Ctrl-C again gives them up"
 
 
 @contextmanager
@@ -29,7 +30,9 @@ def shown(campaign: Campaign, wanted: bool) -> Iterator[Callable[[], None]]:
         from rich.live import Live
 
         with Live(console=console, auto_refresh=False, transient=True) as live:
-            yield _NowAndThen(lambda: live.update(_picture(campaign), refresh=True), OFTEN, 1.0)
+            yield _NowAndThen(
+                lambda: live.update(_picture(campaign, console.height), refresh=True), OFTEN, 1.0
+            )
 
 
 def _terminal() -> Any:
@@ -73,14 +76,24 @@ def _tell(campaign: Campaign) -> None:
     print(f"gumbelrace: {line(campaign)}", file=sys.stderr, flush=True)
 
 
-def _picture(campaign: Campaign) -> Any:
+def _picture(campaign: Campaign, height: int) -> Any:
+    """Draw the table, as far as it fits the screen; names are shown as they are, whatever is in them."""
+    from rich import box
+    from rich.console import Group
     from rich.table import Table
+    from rich.text import Text
 
-    picture = Table(title=line(campaign), title_justify="left")
-    for name in ("candidate", "mean", "interval", "n", "state"):
-        picture.add_column(name, justify="left" if name in ("candidate", "state") else "right")
-    rows = sorted(table_of(campaign), key=lambda row: (row.state == "out", -row.mean))
-    for row in rows[:MOST_SHOWN]:
-        interval = f"{row.low:.3f} - {row.high:.3f}"
-        picture.add_row(row.name, f"{row.mean:.3f}", interval, f"{row.evaluations:,}", row.state)
-    return picture
+    picture = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in HEADS:
+        picture.add_column(
+            name, justify="left" if name in ("candidate", "state") else "right", no_wrap=True
+        )
+    rows, room = table_of(campaign).ranked, max(height - AROUND, 1)
+    for row in rows[:room]:
+        picture.add_row(*map(Text, cells(row)))
+    parts: list[Any] = [Text(line(campaign)), picture]
+    if len(rows) > room:
+        parts.append(Text(f"... and {len(rows) - room:,} more"))
+    if campaign.patience.stopping and campaign.under_way:
+        parts.append(Text(STOPPING.format(campaign.under_way)))
+    return Group(*parts)

@@ -17,6 +17,8 @@ from gumbelrace.report.page import write_page
 
 # A difference of means this small, in units of the range, is rounding.
 TIE = 1e-9
+STATES = ("best", "racing", "no better", "out")
+HEADS = ("candidate", "mean", "interval", "n", "failed", "state")
 
 
 class Row(NamedTuple):
@@ -49,18 +51,33 @@ class Row(NamedTuple):
 class Table(tuple[Row, ...]):
     """A row for each candidate, which prints as a table, the best first."""
 
+    @property
+    def ranked(self) -> list[Row]:
+        """The rows by their state and mean."""
+        return sorted(
+            self, key=lambda row: (STATES.index(row.state), -np.nan_to_num(row.mean, nan=-np.inf))
+        )
+
     def __str__(self) -> str:
         """Show the candidates by their state and mean."""
-        order = ["best", "racing", "no better", "out"]
-        rows = sorted(self, key=lambda row: (order.index(row.state), -np.nan_to_num(row.mean, nan=-np.inf)))
-        width = max(9, *(len(row.name) for row in self))
-        lines = [f"{'candidate':{width}}     mean  interval             n  state"]
-        for row in rows:
-            interval = f"{row.low:.4f} - {row.high:.4f}"
-            lines.append(
-                f"{row.name:{width}}  {row.mean:7.4f}  {interval:15}  {row.evaluations:6,}  {row.state}"
-            )
-        return "\n".join(lines)
+        lines = [HEADS, *map(cells, self.ranked)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(_aligned(line, widths) for line in lines)
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """Give what a table says of a candidate."""
+    counts = f"{row.evaluations:,}", f"{row.failures:,}"
+    if np.isnan(row.mean):
+        return row.name, "", "", *counts, row.state
+    return row.name, f"{row.mean:.4f}", f"{row.low:.4f} - {row.high:.4f}", *counts, row.state
+
+
+def _aligned(line: Sequence[str], widths: Sequence[int]) -> str:
+    """Set numbers to the right, the name and the state to the left."""
+    first, *numbers, last = line
+    right = [f"{text:>{width}}" for text, width in zip(numbers, widths[1:-1], strict=True)]
+    return "  ".join([f"{first:<{widths[0]}}", *right, last])
 
 
 class Failure(NamedTuple):

@@ -33,8 +33,8 @@ CAPTION = (
 )
 CAUTION = (
     "Each interval holds at all times with a probability of {confidence}; each by itself, not all "
-    "together. Means of candidates that are out come from fewer rows, and from those on which they did badly "
-    "enough to be dropped: take them as a reason why they were, not as estimates of how good they are."
+    "together. Means of candidates that are out come from fewer rows, and from those on which they did "
+    "badly enough to be dropped: take them as the reason for that, not as estimates of how good they are."
 )
 NO_BETTER = "A candidate is no better if it was shown not to beat the best by more than the tolerance."
 
