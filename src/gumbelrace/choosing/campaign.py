@@ -22,6 +22,9 @@ Numbers = TypeVar("Numbers", float, Floats)
 # Evaluations ahead of the settled positions, for each worker.
 AHEAD = 4
 SLACK = 1e-9  # rounding of money
+# If so many evaluations fail, for each worker and at least, and none succeeds, no candidate is to blame.
+HOPELESS, HOPELESS_AT_LEAST = 2, 10
+HOPELESS_TEXT = "all of the first {} evaluations failed, so that nothing is kept; the last of them: {}"
 
 
 class Task(NamedTuple):
@@ -179,7 +182,7 @@ class Campaign:
             self.stop(fault)
         cost = float(self.terms.costs[task.candidate])
         self._reserved -= cost
-        if outcome is None or self._is_fatal(task, outcome):
+        if outcome is None or self._is_hopeless or self._is_fatal(task, outcome):
             return
         self.spent += cost
         self.evaluated[task.candidate] += 1
@@ -195,9 +198,19 @@ class Campaign:
     def settle(self) -> None:
         """Keep what was brought, and go on with the race."""
         if self._unwritten:
+            error = self._unwritten[-1].error
             self.store.write(self._unwritten)
             self._unwritten = []
             self.replay.go_on()
+            if self._is_hopeless:
+                self.store.forget_failures(self.terms.candidates.tolist())
+                self.stop(EvaluationFailed(HOPELESS_TEXT.format(self.evaluated.sum(), error)))
+
+    @property
+    def _is_hopeless(self) -> bool:
+        """Whether many evaluations have failed, and none has succeeded."""
+        made, enough = int(self.evaluated.sum()), max(HOPELESS * self.workers, HOPELESS_AT_LEAST)
+        return bool(made == self.failed.sum() >= enough)
 
     def _is_fatal(self, task: Task, outcome: Outcome) -> bool:
         """Whether the outcome ends the campaign, and is not kept."""

@@ -122,6 +122,13 @@ class Store:
             "SELECT candidate, example, error FROM cells WHERE score IS NULL"
         ).fetchall()
 
+    def forget_failures(self, candidates: Iterable[int]) -> None:
+        """Take failures back, so that they are tried again."""
+        with self._connection as connection:
+            connection.executemany(
+                "DELETE FROM cells WHERE score IS NULL AND candidate = ?", [(c,) for c in candidates]
+            )
+
     def close(self) -> None:
         """Let others write."""
         self._connection.close()
