@@ -4,7 +4,7 @@ import numpy as np
 
 from gumbelrace.choosing.bets import STAKES, Floats, Sampled, grown, mixed
 
-HALVINGS = 24
+HALVINGS = 16
 # Numbers held at a time.
 HELD = 2**21
 
@@ -30,8 +30,8 @@ def lowest_means(values: Floats, sampled: Sampled, level: float, lowest: float) 
     np.True_
     """
     count, rows = values.shape
-    if rows == 0:
-        return np.full(count, lowest)
+    if rows == 0 or (sampled.finite and rows == sampled.size):
+        return _certain(values, sampled, lowest)
     together = max(1, HELD // (len(STAKES) * rows))
     parts = [values[first : first + together] for first in range(0, count, together)]
     return np.concatenate([_solved(part, sampled, level, lowest) for part in parts])

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,8 +117,6 @@ class Choice:
         not.
     delta, tolerance : float
         What was asked for: the probability that `within` is wrong is at most `delta`, proved.
-    table : Table
-        For each candidate its mean, an interval that is valid at all times, evaluations and state.
     evaluations, full : int
         Evaluations made, also before, and how many there could be.
     reused, ahead : int
@@ -137,7 +136,6 @@ class Choice:
     ended: str
     delta: float
     tolerance: float
-    table: Table
     evaluations: int
     full: int
     reused: int
@@ -149,6 +147,11 @@ class Choice:
     failures: tuple[Failure, ...]
     failed_as: str
     campaign: Campaign
+
+    @cached_property
+    def table(self) -> Table:
+        """What is known of each candidate; made when first asked for, since intervals take a while."""
+        return table_of(self.campaign)
 
     def __str__(self) -> str:
         """State who was chosen, on what ground, and at what cost."""
@@ -268,7 +271,6 @@ def conclude(campaign: Campaign, keys: Sequence[Any], counts_money: bool) -> Cho
         ended=_ended(campaign),
         delta=replay.promise.delta,
         tolerance=tolerance * (high - low),
-        table=table_of(campaign),
         evaluations=int(campaign.evaluated.sum()),
         full=len(terms.names) * len(terms.rows),
         reused=campaign.reused,
