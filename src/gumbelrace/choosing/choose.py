@@ -78,7 +78,8 @@ def choose(
         an attribute `retry_after` need none. Such pauses are not counted as tries.
     on_failure : {"lowest", "worst case", "stop"}
         An evaluation that fails has the lowest score; or it counts as whatever is worst for the claim; or
-        it ends the call with an error. Leaving failures out would be wrong.
+        it ends the call with an error. Leaving failures out would be wrong. If nothing but failures comes
+        first, or if `score` raises `gumbelrace.errors.EvaluationFailed`, the call ends in any case.
     store : str or Path, optional
         A file that keeps every evaluation. Calling again goes on from there; nothing is paid for twice.
     new_candidates : {"independent", "informed"}, optional
@@ -191,6 +192,7 @@ def opened(
         with shown(campaign, settings.progress) as show:
             yield campaign, show
     finally:
+        campaign.patience.stopping = True  # whoever still works after an error starts nothing more
         campaign.store.close()
 
 

@@ -18,7 +18,7 @@ from gumbelrace.report.page import write_page
 
 # A difference of means this small, in units of the range, is rounding.
 TIE = 1e-9
-STATES = ("best", "racing", "no better", "out")
+STATES = ("best", "tied", "racing", "no better", "out")
 HEADS = ("candidate", "mean", "interval", "n", "failed", "state")
 
 
@@ -37,7 +37,7 @@ class Row(NamedTuple):
     evaluations, failures : int
         How many there were.
     state : str
-        "best", "no better" (than the best, but for the tolerance), "racing", or "out".
+        "best", "tied", "no better" (than the best, but for the tolerance), "racing", or "out".
     """
 
     name: str
@@ -278,7 +278,7 @@ def conclude(campaign: Campaign, keys: Sequence[Any], counts_money: bool) -> Cho
         cost=campaign.spent,
         full_cost=float(terms.costs.sum() * len(terms.rows)),
         counts_money=counts_money,
-        tied=_tied(campaign),
+        tied=tuple(terms.names[candidate] for candidate in _ties(campaign)),
         failures=failed,
         failed_as=worst,
         campaign=campaign,
@@ -312,8 +312,7 @@ def table_of(campaign: Campaign) -> Table:
     everyone = np.arange(len(campaign.terms.names))
     mean, low, high = intervals_of(campaign, everyone, campaign.scores.known).T.tolist()
     counts = campaign.evaluated.tolist(), campaign.failed.tolist()
-    states = [_state(campaign.replay, candidate) for candidate in everyone.tolist()]
-    return Table(map(Row, campaign.terms.names, mean, low, high, *counts, states))
+    return Table(map(Row, campaign.terms.names, mean, low, high, *counts, _states(campaign)))
 
 
 def intervals_of(campaign: Campaign, candidates: Indices, rows: Indices) -> Floats:
@@ -330,23 +329,41 @@ def intervals_of(campaign: Campaign, candidates: Indices, rows: Indices) -> Floa
     return first + (last - first) * found
 
 
-def _state(replay: Replay, candidate: int) -> str:
-    if candidate == replay.leader:
-        return "best" if replay.is_over else "racing"
-    if replay.out[candidate]:
-        return "out"
-    return "racing" if replay.wanted[candidate] else "no better"
+def _states(campaign: Campaign) -> list[str]:
+    replay = campaign.replay
+    found = np.where(replay.out, "out", np.where(replay.wanted, "racing", "no better"))
+    if replay.is_over:
+        found[_beaten_in_all(campaign)] = "out"
+        found[_ties(campaign)] = "tied"
+        found[replay.leader] = "best"
+    return list(found.tolist())
 
 
-def _tied(campaign: Campaign) -> tuple[str, ...]:
-    """Name the candidates whose scores on all the examples have the same sum as the leader's."""
-    scores, leader, size = campaign.scores, campaign.replay.leader, campaign.scores.size
-    if not campaign.replay.promise.sampled.finite or scores.settled[leader] < size:
-        return ()
-    whole = np.flatnonzero((scores.settled == size) & ~campaign.replay.out)
-    low, high = scores.low_sums(whole, size), scores.high_sums(whole, size)
-    same = np.maximum(low.max() - low, high.max() - high) <= TIE * size
-    return tuple(campaign.terms.names[c] for c in whole[same] if c != leader)
+def _beaten_in_all(campaign: Campaign) -> Indices:
+    """Find the candidates whose scores on all the examples have a lower sum than the leader's."""
+    whole, low, high = _sums_of_all(campaign)
+    best = low[whole == campaign.replay.leader]
+    return whole[high < best - TIE * campaign.scores.size] if len(best) else whole[:0]
+
+
+def _ties(campaign: Campaign) -> Indices:
+    """Find the candidates whose scores on all the examples have the same sum as the leader's."""
+    whole, low, high = _sums_of_all(campaign)
+    if campaign.replay.leader not in whole:
+        return whole[:0]
+    same = np.maximum(low.max() - low, high.max() - high) <= TIE * campaign.scores.size
+    ties: Indices = whole[same & (whole != campaign.replay.leader)]
+    return ties
+
+
+def _sums_of_all(campaign: Campaign) -> tuple[Indices, Floats, Floats]:
+    """Give who was evaluated on all there are, and the lowest and the highest that their sums can be."""
+    scores, size = campaign.scores, campaign.scores.size
+    finite = campaign.replay.promise.sampled.finite
+    whole = np.flatnonzero((scores.settled == size) & ~campaign.replay.out & finite)
+    if len(whole) == 0:
+        return whole, np.zeros(0), np.zeros(0)
+    return whole, scores.low_sums(whole, size), scores.high_sums(whole, size)
 
 
 def _failures(campaign: Campaign) -> tuple[Failure, ...]:

@@ -8,7 +8,8 @@ error. No wealth is kept: the race is replayed from the cells.
 """
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -85,7 +86,7 @@ class Store:
 
     def numbers(self, kind: str, wanted: Sequence[Item]) -> list[int]:
         """Give the numbers of items, and put down those that are new."""
-        with self._connection as connection:
+        with self._writing() as connection:
             connection.executemany(
                 "INSERT OR IGNORE INTO items (kind, key, text) VALUES (?, ?, ?)",
                 [(kind, item.key, item.text) for item in wanted],
@@ -106,7 +107,7 @@ class Store:
 
     def write(self, cells: Iterable[Cell]) -> None:
         """Put down evaluations; they are there if the process is killed after this."""
-        with self._connection as connection:
+        with self._writing() as connection:
             connection.executemany("INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?, ?)", cells)
 
     def cells(self) -> Stored:
@@ -124,10 +125,19 @@ class Store:
 
     def forget_failures(self, candidates: Iterable[int]) -> None:
         """Take failures back, so that they are tried again."""
-        with self._connection as connection:
+        with self._writing() as connection:
             connection.executemany(
                 "DELETE FROM cells WHERE score IS NULL AND candidate = ?", [(c,) for c in candidates]
             )
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """Lend a transaction: all of it is written, or nothing."""
+        try:
+            with self._connection as connection:
+                yield connection
+        except sqlite3.OperationalError as error:
+            raise InvalidFile(f"{self.path} cannot be written ({error}); what is there stays") from error
 
     def close(self) -> None:
         """Let others write."""
@@ -141,12 +151,13 @@ class Store:
 
 def _locked(path: Path) -> sqlite3.Connection:
     """Keep other writers out by a transaction on a file beside it, which ends with the process."""
-    lock = sqlite3.connect(path.with_name(path.name + LOCK), timeout=0.0, isolation_level=None)
     try:
+        lock = sqlite3.connect(path.with_name(path.name + LOCK), timeout=0.0, isolation_level=None)
         lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError:
-        lock.close()
-        raise StoreBusy(
-            f"another process is writing to {path}: wait for it, or name another store"
-        ) from None
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+            raise StoreBusy(
+                f"another process is writing to {path}: wait for it, or name another store"
+            ) from None
+        raise InvalidFile(f"{path} cannot be used as a store ({error}); name another file") from error
     return lock

@@ -184,6 +184,8 @@ def evaluated(candidates: Candidates, examples: Sequence[Any], options: ChooseOp
 
 def told(candidates: Candidates, examples: Sequence[Any], settings: Settings) -> Choice:
     """Say what a store shows, whoever is writing to it."""
+    if settings.store is None or not Path(settings.store).exists():
+        raise InvalidArgument("--status tells what a store shows; name one that is there by --store")
     with replayed(candidates, examples, settings) as campaign:
         if campaign.reused == 0:
             raise InvalidArgument("there is no evaluation of these candidates on these examples yet")

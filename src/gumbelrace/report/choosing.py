@@ -21,7 +21,7 @@ from gumbelrace.report.page import (
     percent,
 )
 
-TONES = {"best": "good", "racing": "open", "no better": "open", "out": "bad"}
+TONES = {"best": "good", "tied": "good", "racing": "open", "no better": "open", "out": "bad"}
 MOST_LANES, MOST_FAILURES, LONGEST_ERROR, LONGEST_NAME = 12, 50, 200, 32
 WIDTH, LANE, BELOW = 400, 66, 44  # pixels
 BAR, BARS_LEFT, LONGEST_BESIDE_BAR = 26, 0.34, 20
@@ -56,6 +56,11 @@ class Lane(NamedTuple):
     means: Sequence[float]
     lows: Sequence[float]
     highs: Sequence[float]
+
+    @property
+    def end(self) -> str:
+        """Say what became of it."""
+        return f"out after {count(self.out_at)} rows" if self.out_at > 0 else self.state
 
 
 @dataclass(frozen=True)
@@ -124,13 +129,12 @@ def _table(lanes: Sequence[Lane]) -> Table:
 
 def _cells(lane: Lane) -> list[str | Verdict]:
     known = [f"{lane.mean:.4f}", f"{lane.low:.4f} to {lane.high:.4f}"] if lane.rows else ["", ""]
-    state = f"out after {count(lane.out_at)} rows" if lane.state == "out" else lane.state
     return [
         _cut(lane.name, LONGEST_NAME),
         *known,
         count(lane.evaluations),
         count(lane.failures),
-        Verdict(state, TONES[lane.state]),
+        Verdict(lane.end, TONES[lane.state]),
     ]
 
 
@@ -201,9 +205,8 @@ def _draw_lane(axes: Any, lane: Lane, first: Lane) -> None:
     axes.plot(lane.rows, lane.means, color=colour, linewidth=1.8 if is_first else 1.2)
     if lane.out_at > 0:
         axes.plot(lane.out_at, lane.mean, "x", ms=7, mew=2.2, color=LIGHT["bad"], clip_on=False)
-    end = f"out after {count(lane.out_at)} rows" if lane.state == "out" else lane.state
     axes.set_title(
-        _literal(f"{_cut(lane.name, LONGEST_NAME)} ({end})"),
+        _literal(f"{_cut(lane.name, LONGEST_NAME)} ({lane.end})"),
         loc="left",
         fontsize=11,
         pad=3,
