@@ -153,7 +153,7 @@ def measured(setting: Setting, seed: int) -> dict[str, Took]:
 
 
 def shares(quick: bool) -> None:
-    runs = 4 if quick else 40
+    runs = 3 if quick else 16
     rows, errors = [], []
     for setting in SETTINGS:
         found = [measured(setting, seed) for seed in range(runs)]

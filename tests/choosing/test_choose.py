@@ -365,3 +365,16 @@ def test_paths_end_where_the_table_does():
         path = choice.path(number, points=5)
         assert np.allclose((path.mean[-1], path.low[-1], path.high[-1]), (row.mean, row.low, row.high))
         assert (np.diff(path.low) >= -1e-9).all()
+
+
+def test_candidates_and_examples_may_be_any_iterables():
+    choice = gr.choose(score, **options(candidates=iter(range(4)), examples=iter(range(300))))
+    assert choice.best == 2
+
+
+def test_data_frames_are_refused():
+    class Frame(list):
+        to_dict = None
+
+    with pytest.raises(InvalidArgument, match="to_dict"):
+        gr.choose(score, **options(examples=Frame()))

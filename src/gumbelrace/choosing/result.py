@@ -106,6 +106,10 @@ class Choice:
         Candidates that are exactly as good on all the examples.
     failures : tuple of Failure
         The evaluations that failed.
+    counts_money, failed_as
+        Whether costs were given, and what failures count as: how it is said.
+    campaign : Campaign
+        All that is known, in the order of positions; its store is closed.
     """
 
     best: Any

@@ -134,12 +134,13 @@ class Store:
 
 def _locked(path: Path) -> sqlite3.Connection:
     """Keep other writers out by a transaction on a file beside it, which ends with the process."""
-    lock = sqlite3.connect(path.with_name(path.name + LOCK), timeout=0.0, isolation_level=None)
     try:
+        lock = sqlite3.connect(path.with_name(path.name + LOCK), timeout=0.0, isolation_level=None)
         lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError:
-        lock.close()
-        raise StoreBusy(
-            f"another process is writing to {path}: wait for it, or name another store"
-        ) from None
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error):
+            raise StoreBusy(
+                f"another process is writing to {path}: wait for it, or name another store"
+            ) from None
+        raise InvalidFile(f"{path} cannot be written ({error}); name another file") from error
     return lock
