@@ -11,10 +11,12 @@ benchmarks do). Means over all N examples are exactly the accuracies. Beside it,
   nothing, so that what counts is how often they are wrong;
 - a paired t-race: drop whoever is worse than the leader by a t-test at 5%, looked at after every row.
 
-`python benchmarks/choose.py --only shares` and `--only times`; `--quick` makes few runs.
+`--only errors` has populations made to mislead, and two ways that are wrong, which `choose` does not offer:
+to take results in the order in which they arrive, and to leave out what has failed.
 """
 
 import asyncio
+import heapq
 import sqlite3
 import tempfile
 import time
@@ -153,7 +155,7 @@ def measured(setting: Setting, seed: int) -> dict[str, Took]:
 
 
 def shares(quick: bool) -> None:
-    runs = 4 if quick else 40
+    runs = 3 if quick else 16
     rows, errors = [], []
     for setting in SETTINGS:
         found = [measured(setting, seed) for seed in range(runs)]
@@ -169,6 +171,82 @@ def shares(quick: bool) -> None:
 
 def compared(share: float, planned: float | None) -> str:
     return "" if planned is None else f"{share / planned:.2f} x"
+
+
+def errors(quick: bool) -> None:
+    runs = 10 if quick else 200
+    ways = {
+        "2 tied but for a hair": lambda rng: dropped(hair(2, rng)),
+        "10 tied but for a hair": lambda rng: dropped(hair(10, rng)),
+        "2 that differ by .0110, tolerance .01": beyond_the_tolerance,
+        "slow where it wins": lambda rng: dropped(slow(rng)[0]),
+        **{f"the same, as they arrive, {n} under way (wrong)": as_they_arrive(n) for n in (64, 256, 1024)},
+        "1% fail, the worst case of each": lambda rng: dropped(*failing(rng)),
+        "1% fail and are left out (wrong)": lambda rng: dropped(left_out(*failing(rng))),
+    }
+    rows = []
+    for name, is_wrong in ways.items():
+        wrong = sum(is_wrong(np.random.default_rng(seed)) for seed in range(runs))
+        rows.append([name, f"{wrong / runs:.1%}", f"{DELTA:.0%}"])
+    show(f"The best is lost ({runs} runs)", "| measured | promised", rows)
+
+
+def dropped(low: np.ndarray, high: np.ndarray | None = None) -> bool:
+    """Whether the first candidate is dropped, which is the best."""
+    known = Scores(*low.shape)
+    known.put_all(low, low if high is None else high)
+    replay = Replay(known, Promise(Sampled(low.shape[1], finite=True), DELTA))
+    replay.go_on()
+    return bool(replay.out[0])
+
+
+def hair(count: int, rng: np.random.Generator, size: int = 1000) -> np.ndarray:
+    """Tied candidates, of which the first has one right answer more."""
+    scores = rng.permuted(np.tile(np.arange(size) < 0.7 * size, (count, 1)), axis=1).astype(float)
+    scores[0, scores[0].argmin()] = 1.0
+    return scores
+
+
+def beyond_the_tolerance(rng: np.random.Generator, size: int = 1000) -> bool:
+    scores = rng.permuted(np.tile(np.arange(size) < 0.7 * size, (2, 1)), axis=1).astype(float)
+    scores[0, rng.permutation(np.flatnonzero(scores[0] == 0.0))[:11]] = 1.0
+    return raced(scores, TOLERANCE).leader == 1
+
+
+def slow(rng: np.random.Generator, size: int = 1000) -> tuple[np.ndarray, np.ndarray]:
+    """Two candidates, the first the best by two answers, and seconds: long where the first is right."""
+    scores = np.zeros((2, size))
+    scores[0, : size // 2 + 1], scores[1, size // 2 + 1 :] = 1.0, 1.0
+    scores = scores[:, rng.permutation(size)]
+    return scores, rng.exponential(1.0 + 0.5 * scores[0])
+
+
+def as_they_arrive(workers: int) -> Callable[[np.random.Generator], bool]:
+    def is_wrong(rng: np.random.Generator) -> bool:
+        scores, seconds = slow(rng)
+        free, done = [0.0] * workers, []
+        for taken in seconds:
+            done.append(free[0] + taken)
+            heapq.heapreplace(free, done[-1])
+        return dropped(scores[:, np.argsort(done, kind="stable")])
+
+    return is_wrong
+
+
+def failing(rng: np.random.Generator, size: int = 10_000) -> tuple[np.ndarray, np.ndarray]:
+    """Scores between which failures lie: the first fails on 1% of the examples, where only it is right."""
+    scores = np.zeros((2, size))
+    scores[:, : size // 2] = 1.0
+    scores[0, size // 2 : size // 2 + size // 100] = 1.0
+    scores[1, size // 2 + size // 100 : size // 2 + size // 100 + size // 125] = 1.0
+    low = scores.copy()
+    low[0, size // 2 : size // 2 + size // 100] = 0.0
+    order = rng.permutation(size)
+    return low[:, order], scores[:, order]
+
+
+def left_out(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    return low[:, (low == high).all(axis=0)]
 
 
 def times(quick: bool) -> None:
@@ -259,4 +337,4 @@ def many(count: int) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    run_sections(__doc__ or "", {"shares": shares, "times": times})
+    run_sections(__doc__ or "", {"shares": shares, "errors": errors, "times": times})

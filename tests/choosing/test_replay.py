@@ -108,6 +108,23 @@ def test_candidates_that_paused_catch_up():
     assert caught_up > 0
 
 
+def test_nothing_depends_on_later_positions():
+    """Leaders, and wealth up to a position, are the same whatever the scores at later positions are.
+
+    Candidates that lag behind are worked out when later positions are long known: the oracle above covers
+    their wealth, this the rivals that they meet.
+    """
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        scores, until = paired(np.full(5, 0.9), 200, rng), int(rng.integers(5, 60))
+        other = np.where(np.arange(200) < until, scores, rng.permutation(scores, axis=1))
+        one, two = (raced(values, delta=0.5, tolerance=0.1) for values in (scores, other))
+        first = min(until + 1, one.rows, two.rows)
+        assert one._leaders[:first] == two._leaders[:first]
+        early = (one.out_at != -1) & (one.out_at <= until) & (one.scores.settled <= until)
+        assert np.array_equal(one.log_wealth[early], two.log_wealth[early])
+
+
 def test_a_bet_on_what_is_not_settled_raises():
     scores = Scores(2, 10)
     scores.put(0, 1, 0.5, 0.5)

@@ -246,3 +246,8 @@ def test_names():
     assert named(["same", "same"]) == ("0", "1")
     assert named([print, len]) == ("0", "1")
     assert len(named(["x" * 100])[0]) == 40
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(InvalidFile, match="cannot be written"):
+        Store(tmp_path / "nowhere" / "run.db")

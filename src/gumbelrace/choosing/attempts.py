@@ -80,7 +80,7 @@ async def evaluated(
     failed, tries, begun = 0, 0, time.monotonic()
     while True:
         await rest(patience.quiet, sleep, patience)
-        if patience.stopping and tries > 0:
+        if patience.stopping:
             return None
         tries += 1
         try:

@@ -125,6 +125,7 @@ def choose(
         rng,
         progress,
     )
+    candidates, examples = listed(candidates), listed_examples(examples)
     if is_coroutine(score):
         _refuse_running_loop()
     call = _of_task(score, candidates, examples)
@@ -165,7 +166,7 @@ async def choose_async(
     >>> asyncio.run(gr.choose_async(score, ["good", "bad"], range(100), **options)).best
     'good'
     """
-    settings = Settings(**options)
+    settings, candidates, examples = Settings(**options), listed(candidates), listed_examples(examples)
     with (
         opened(candidates, examples, settings) as (campaign, show),
         ThreadPoolExecutor(settings.workers) as pool,
@@ -192,7 +193,6 @@ def opened(
         with shown(campaign, settings.progress) as show:
             yield campaign, show
     finally:
-        campaign.patience.stopping = True  # whoever still works after an error starts nothing more
         campaign.store.close()
 
 
@@ -201,6 +201,19 @@ def ended(campaign: Campaign, candidates: Candidates, settings: Settings) -> Cho
     if campaign.fault is not None:
         raise campaign.fault
     return conclude(campaign, list(candidates), settings.cost is not None)
+
+
+def listed(candidates: Candidates) -> Candidates:
+    """Give candidates that can be gone through again and again."""
+    return candidates if isinstance(candidates, Mapping) else list(candidates)
+
+
+def listed_examples(examples: Any) -> Sequence[Any]:
+    """Give examples by number, as they are if they can be had so."""
+    if hasattr(examples, "to_dict"):
+        raise InvalidArgument("examples is a data frame: give its rows, as examples.to_dict('records')")
+    by_number = hasattr(examples, "__getitem__") and hasattr(examples, "__len__")
+    return examples if by_number and not isinstance(examples, Mapping) else list(examples)
 
 
 def is_coroutine(score: Score) -> bool:

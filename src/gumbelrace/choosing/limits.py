@@ -39,7 +39,7 @@ def lowest_means(values: Floats, sampled: Sampled, level: float, lowest: float) 
 
 def _solved(values: Floats, sampled: Sampled, level: float, lowest: float) -> Floats:
     """Halve between a mean that is refuted and one that is not; wealth falls with the mean."""
-    below, above = np.full(len(values), lowest), np.maximum(values.mean(axis=1), lowest)
+    below, above = np.full(len(values), lowest), values.max(axis=1)  # no more can be shown
     for _ in range(HALVINGS):
         middle = 0.5 * (below + above)
         wealth = mixed(grown(values, middle, sampled, lowest))

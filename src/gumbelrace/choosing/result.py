@@ -127,6 +127,10 @@ class Choice:
         Candidates that are exactly as good on all the examples.
     failures : tuple of Failure
         The evaluations that failed.
+    counts_money, failed_as
+        Whether costs were given, and what failures count as: how it is said.
+    campaign : Campaign
+        All that is known, in the order of positions; its store is closed.
     """
 
     best: Any
@@ -303,6 +307,9 @@ def distances(replay: Replay) -> Floats:
         group = open_ones[shared == rows]
         z = scores.low[leader, :rows] - scores.high[group, :rows]
         found[group] = -lowest_means(z, promise.sampled, replay.nearness.level, -1.0)
+    whole, low, high = _sums_of_all(replay)
+    if leader in whole:  # then nothing is left to chance
+        found[whole] = (high - low[whole == leader]) / scores.size
     found[leader] = 0.0
     return np.where(found > TIE, found, 0.0)
 
@@ -341,14 +348,14 @@ def _states(campaign: Campaign) -> list[str]:
 
 def _beaten_in_all(campaign: Campaign) -> Indices:
     """Find the candidates whose scores on all the examples have a lower sum than the leader's."""
-    whole, low, high = _sums_of_all(campaign)
+    whole, low, high = _sums_of_all(campaign.replay)
     best = low[whole == campaign.replay.leader]
     return whole[high < best - TIE * campaign.scores.size] if len(best) else whole[:0]
 
 
 def _ties(campaign: Campaign) -> Indices:
     """Find the candidates whose scores on all the examples have the same sum as the leader's."""
-    whole, low, high = _sums_of_all(campaign)
+    whole, low, high = _sums_of_all(campaign.replay)
     if campaign.replay.leader not in whole:
         return whole[:0]
     same = np.maximum(low.max() - low, high.max() - high) <= TIE * campaign.scores.size
@@ -356,11 +363,10 @@ def _ties(campaign: Campaign) -> Indices:
     return ties
 
 
-def _sums_of_all(campaign: Campaign) -> tuple[Indices, Floats, Floats]:
+def _sums_of_all(replay: Replay) -> tuple[Indices, Floats, Floats]:
     """Give who was evaluated on all there are, and the lowest and the highest that their sums can be."""
-    scores, size = campaign.scores, campaign.scores.size
-    finite = campaign.replay.promise.sampled.finite
-    whole = np.flatnonzero((scores.settled == size) & ~campaign.replay.out & finite)
+    scores, size = replay.scores, replay.scores.size
+    whole = np.flatnonzero((scores.settled == size) & ~replay.out & replay.promise.sampled.finite)
     if len(whole) == 0:
         return whole, np.zeros(0), np.zeros(0)
     return whole, scores.low_sums(whole, size), scores.high_sums(whole, size)

@@ -42,16 +42,16 @@ class Scores:
         """Put down the score at a position, or what it lies between."""
         self._make_room(position + 1)
         self.low[candidate, position], self.high[candidate, position] = low, high
-        if position == self.known[candidate]:
-            self._find_gap(candidate)
+        while self.is_there(candidate, int(self.known[candidate])):
+            self.known[candidate] += 1
 
     def put_all(self, low: Floats, high: Floats) -> None:
         """Put down the scores at the first positions, NaN where there are none."""
         rows = low.shape[1]
         self._make_room(rows)
         self.low[:, :rows], self.high[:, :rows] = low, high
-        for candidate in range(len(low)):
-            self._find_gap(candidate)
+        missing = np.isnan(self.low)
+        self.known[:] = np.where(missing.any(axis=1), missing.argmax(axis=1), missing.shape[1])
 
     def has(self, candidates: Indices, position: int) -> bool:
         """Whether the scores of all these candidates at a position are there."""
@@ -96,10 +96,6 @@ class Scores:
             raise NotSettled(f"a bet asks for {rows} positions, of which not all are settled")
         found: Floats = sums[candidates, rows]
         return found
-
-    def _find_gap(self, candidate: int) -> None:
-        rest = np.isnan(self.low[candidate, self.known[candidate] :])
-        self.known[candidate] += int(rest.argmax()) if rest.any() else len(rest)
 
     def _make_room(self, rows: int) -> None:
         room = self.low.shape[1]

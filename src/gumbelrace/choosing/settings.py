@@ -12,7 +12,7 @@ from gumbelrace.choosing.attempts import Patience, Pause
 from gumbelrace.choosing.bets import Floats, Sampled
 from gumbelrace.choosing.campaign import Campaign, Terms
 from gumbelrace.choosing.claims import About, Claim, NewCandidates, OnFailure, order_of, settled_claim
-from gumbelrace.choosing.contents import digest, items, named
+from gumbelrace.choosing.contents import Item, digest, items, named
 from gumbelrace.choosing.replay import Promise
 from gumbelrace.choosing.scores import Indices
 from gumbelrace.choosing.store import Store
@@ -92,47 +92,34 @@ class Settings:
 
 def begun(candidates: Any, examples: Sequence[Any], settings: Settings) -> Campaign:
     """Open the store, and replay what is in it."""
-    names = named(candidates)
-    _require(len(names) >= 1 and len(examples) >= 1, "candidates and examples", "at least one of each")
-    costs = settings.costs(names)
+    _require(len(candidates) >= 1 and len(examples) >= 1, "candidates and examples", "at least one of each")
     store = Store(settings.store)
     try:
-        terms = _terms(store, candidates, examples, settings, names, costs)
-        return Campaign(
-            terms, _promise(settings, len(terms.rows)), store, _patience(settings), settings.workers
-        )
+        terms = _terms(store, candidates, examples, settings)
+        promise, patience = _promise(settings, len(terms.rows)), Patience(settings.retries, settings.pause)
+        return Campaign(terms, promise, store, patience, settings.workers)
     except BaseException:
         store.close()
         raise
 
 
-def _terms(
-    store: Store,
-    candidates: Any,
-    examples: Sequence[Any],
-    settings: Settings,
-    names: tuple[str, ...],
-    costs: Floats,
-) -> Terms:
-    stored = settings.store is not None
-    is_named = isinstance(candidates, Mapping)
-    values = candidates.values() if is_named else candidates
-    ours = items(values, names if is_named else None, stored)
+def _terms(store: Store, candidates: Any, examples: Sequence[Any], settings: Settings) -> Terms:
+    names, is_named = named(candidates), isinstance(candidates, Mapping)
+    costs, stored = settings.costs(names), settings.store is not None
+    ours = items(candidates.values() if is_named else candidates, names if is_named else None, stored)
     theirs = items(examples, None, stored)
-    low, high = map(float, settings.score_range)
-    wanted = Claim(
-        [settings.seed],
-        digest(item.key for item in theirs),
-        digest(item.key for item in ours),
-        [low, high],
-        settings.claim,
-        settings.on_failure,
-    )
-    claim = settled_claim(store, wanted, settings.new_candidates)
+    claim = settled_claim(store, _wanted(settings, ours, theirs), settings.new_candidates)
     numbers = np.array(store.numbers("candidate", ours))
     rows, in_order = _ordered(np.array(store.numbers("example", theirs)), claim)
+    low, high = map(float, settings.score_range)
     budget = math.inf if settings.budget is None else float(settings.budget)
     return Terms(names, numbers, in_order, rows, (low, high), costs, budget, settings.on_failure)
+
+
+def _wanted(settings: Settings, candidates: list[Item], examples: list[Item]) -> Claim:
+    sets = digest(item.key for item in examples), digest(item.key for item in candidates)
+    score_range = [float(limit) for limit in settings.score_range]
+    return Claim([settings.seed], *sets, score_range, settings.claim, settings.on_failure)
 
 
 def _ordered(numbers: Indices, claim: Claim) -> tuple[Indices, Indices]:
@@ -149,10 +136,6 @@ def _promise(settings: Settings, size: int) -> Promise:
     low, high = settings.score_range
     sampled = Sampled(size, finite=settings.claim == "these examples")
     return Promise(sampled, settings.delta, settings.tolerance / (high - low))
-
-
-def _patience(settings: Settings) -> Patience:
-    return Patience(settings.retries, settings.pause)
 
 
 def _require(holds: bool, name: str, what: str) -> None:

@@ -154,10 +154,10 @@ def _locked(path: Path) -> sqlite3.Connection:
     try:
         lock = sqlite3.connect(path.with_name(path.name + LOCK), timeout=0.0, isolation_level=None)
         lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.Error as error:
-        if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error):
             raise StoreBusy(
                 f"another process is writing to {path}: wait for it, or name another store"
             ) from None
-        raise InvalidFile(f"{path} cannot be used as a store ({error}); name another file") from error
+        raise InvalidFile(f"{path} cannot be written ({error}); name another file") from error
     return lock

@@ -27,13 +27,16 @@ def by_threads(campaign: Campaign, score: Callable[[Task], float], show: Show) -
     for _ in range(campaign.workers):
         threading.Thread(target=_work, args=(campaign, score, turns), daemon=True).start()
     with turns.lock:
-        while not campaign.is_finished:
-            if turns.news.wait_for(lambda: campaign.has_news, NAP):
-                turns.news.wait(GATHERING)
-            campaign.settle()
-            show()
+        try:
+            while not campaign.is_finished:
+                if turns.news.wait_for(lambda: campaign.has_news, NAP):
+                    turns.news.wait(GATHERING)
+                campaign.settle()
+                show()
+                turns.room.notify_all()
+        finally:  # whatever has happened, nobody shall go on
+            campaign.patience.stopping = True
             turns.room.notify_all()
-        turns.room.notify_all()
 
 
 class _Turns:
@@ -81,17 +84,20 @@ async def by_tasks(campaign: Campaign, score: Callable[[Task], Awaitable[float]]
     brought, settled = asyncio.Event(), asyncio.Event()
     serving = [_serve(campaign, score, brought, settled) for _ in range(campaign.workers)]
     workers = asyncio.gather(*serving)
-    while not campaign.is_finished:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(brought.wait(), NAP)
-            await asyncio.sleep(GATHERING)
-        brought.clear()
-        campaign.settle()
-        show()
+    try:
+        while not campaign.is_finished:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(brought.wait(), NAP)
+                await asyncio.sleep(GATHERING)
+            brought.clear()
+            campaign.settle()
+            show()
+            settled.set()
+            settled.clear()
+    finally:  # whatever has happened, nobody shall go on
+        campaign.patience.stopping = True
         settled.set()
-        settled.clear()
-    settled.set()
-    await workers
+        await workers
 
 
 async def _serve(
