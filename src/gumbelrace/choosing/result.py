@@ -339,18 +339,15 @@ def intervals_of(campaign: Campaign, candidates: Indices, rows: Indices) -> Floa
 def _states(campaign: Campaign) -> list[str]:
     replay = campaign.replay
     found = np.where(replay.out, "out", np.where(replay.wanted, "racing", "no better"))
-    if replay.is_over:
-        found[_beaten_in_all(campaign)] = "out"
+    whole, low, high = _sums_of_all(replay)
+    if replay.leader in whole:
+        lead = (low[whole == replay.leader] - high) / replay.scores.size
+        found[whole[lead >= -TIE]] = "no better"
+        found[whole[lead > TIE]] = "out"
         found[_ties(campaign)] = "tied"
+    if replay.is_over:
         found[replay.leader] = "best"
     return list(found.tolist())
-
-
-def _beaten_in_all(campaign: Campaign) -> Indices:
-    """Find the candidates whose scores on all the examples have a lower sum than the leader's."""
-    whole, low, high = _sums_of_all(campaign.replay)
-    best = low[whole == campaign.replay.leader]
-    return whole[high < best - TIE * campaign.scores.size] if len(best) else whole[:0]
 
 
 def _ties(campaign: Campaign) -> Indices:

@@ -36,6 +36,7 @@ CAUTION = (
     "together. Means of candidates that are out come from fewer rows, and from those on which they did "
     "badly enough to be dropped: take them as the reason for that, not as estimates of how good they are."
 )
+NOTHING = "Nothing was evaluated."
 NO_BETTER = "A candidate is no better if it was shown not to beat the best by more than the tolerance."
 
 
@@ -99,7 +100,9 @@ def choice_page(chosen: Chosen) -> Page:
     if any(lane.state == "no better" for lane in lanes):
         caution.append(Text(NO_BETTER))
     sections = [
-        Section("The race", [_panels(lanes, chosen)]),
+        Section(
+            "The race", [_panels(lanes, chosen) if any(lane.rows for lane in lanes) else Text(NOTHING)]
+        ),
         Section("All candidates", [_table(lanes), *caution]),
     ]
     if chosen.failures:
