@@ -14,6 +14,7 @@ from scipy.stats import chi2
 
 import gumbelrace as gr
 from gumbelrace.choosing.claims import order_of
+from gumbelrace.choosing.result import amount
 from gumbelrace.choosing.store import Store
 from gumbelrace.errors import EvaluationFailed, InvalidArgument, InvalidGenerator, RewardOutOfRange
 
@@ -59,7 +60,7 @@ assert not {"numba", "scipy"} & set(sys.modules)
 def test_the_statement():
     choice = gr.choose(score, **options(tolerance=0.1, cost=0.01))
     assert str(choice).startswith("2 is the best or within 0.100 of it (error at most 0.05, proved). ")
-    assert f"{choice.evaluations:,} of 1,200 evaluations, {choice.cost:g}." in str(choice)
+    assert f"{choice.evaluations:,} of 1,200 evaluations, {amount(choice.cost)}." in str(choice)
     assert str(gr.choose(score, **options())).startswith("2 is the best (error at most 0.05, proved). ")
     states = {row.name: row.state for row in choice.table}
     assert states["2"] == "best"

@@ -79,7 +79,8 @@ async def evaluated(
     """Evaluate until it succeeds or patience ends; None if it was stopped before either."""
     failed, tries, begun = 0, 0, time.monotonic()
     while True:
-        await rest(patience.quiet, sleep, patience)
+        if (quiet := patience.quiet) > 0.0:
+            await rest(quiet, sleep, patience)
         if patience.stopping:
             return None
         tries += 1

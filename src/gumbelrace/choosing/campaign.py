@@ -124,6 +124,7 @@ class Campaign:
         low[candidate, position] = np.where(failed, 0.0, units)
         high[candidate, position] = np.where(failed, self.terms.highest_of_failures, units)
         self.scores.put_all(low, high)
+        self._next[:] = self.scores.known
         self.evaluated += np.bincount(candidate, minlength=len(self.evaluated))
         self.failed += np.bincount(candidate[failed], minlength=len(self.failed))
         self.spent += float(stored.costs[ours].sum())
@@ -163,7 +164,6 @@ class Campaign:
     def _most_needed(self) -> int:
         """Give the candidate whose next position is the first; the leader before others."""
         wanted = self.replay.racing
-        np.maximum(self._next, self.scores.known, out=self._next)
         while True:
             rank = 2 * self._next[wanted] - (wanted == self.replay.leader)
             candidate = int(wanted[rank.argmin()])

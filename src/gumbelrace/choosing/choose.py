@@ -77,9 +77,10 @@ def choose(
         Given an exception, the seconds for which no evaluation shall be started, or None. Exceptions with
         an attribute `retry_after` need none. Such pauses are not counted as tries.
     on_failure : {"lowest", "worst case", "stop"}
-        An evaluation that fails has the lowest score; or it counts as whatever is worst for the claim; or
-        it ends the call with an error. Leaving failures out would be wrong. If nothing but failures comes
-        first, or if `score` raises `gumbelrace.errors.EvaluationFailed`, the call ends in any case.
+        An evaluation that fails has the lowest score; or it counts as whatever is worst for the claim (for
+        failures that are no fault of the candidate, such as those of a server); or it ends the call with an
+        error. Leaving failures out would be wrong. If nothing but failures comes first, or if `score`
+        raises `gumbelrace.errors.EvaluationFailed`, the call ends in any case.
     store : str or Path, optional
         A file that keeps every evaluation. Calling again goes on from there; nothing is paid for twice.
     new_candidates : {"independent", "informed"}, optional

@@ -8,7 +8,7 @@ from typing import Any
 
 from gumbelrace.choosing.campaign import Campaign
 from gumbelrace.choosing.forecast import cost_to_decide
-from gumbelrace.choosing.result import HEADS, cells, table_of
+from gumbelrace.choosing.result import HEADS, amount, cells, table_of
 
 # Seconds between two tables, and between two lines, which come less often the longer it takes.
 OFTEN, SELDOM, GROWTH = 0.5, 10.0, 1.5
@@ -67,8 +67,10 @@ def line(campaign: Campaign) -> str:
     """
     replay, terms = campaign.replay, campaign.terms
     made, racing = int(campaign.evaluated.sum()), int(replay.wanted.sum())
-    spent = f"{made:,} of {len(terms.names) * len(terms.rows):,} evaluations, spent {campaign.spent:g}"
-    expected = f"expected to decide: {campaign.spent + cost_to_decide(campaign):.3g}"
+    spent = (
+        f"{made:,} of {len(terms.names) * len(terms.rows):,} evaluations, spent {amount(campaign.spent)}"
+    )
+    expected = f"expected to decide: {amount(campaign.spent + cost_to_decide(campaign))}"
     return f"{spent}; {racing} of {len(terms.names)} racing, {terms.names[replay.leader]} leads; {expected}"
 
 

@@ -180,7 +180,7 @@ class Choice:
 
     @property
     def _cost(self) -> str:
-        money = f", {self.cost:g}" if self.counts_money else ""
+        money = f", {amount(self.cost)}" if self.counts_money else ""
         return f"{self.evaluations:,} of {self.full:,} evaluations{money}"
 
     @property
@@ -220,7 +220,7 @@ class Choice:
 
     @property
     def _facts(self) -> dict[str, str]:
-        spent = f"{self.cost:,.4g} of {self.full_cost:,.4g}" if self.counts_money else ""
+        spent = f"{amount(self.cost)} of {amount(self.full_cost)}" if self.counts_money else ""
         facts = {
             "Candidates": f"{len(self.table):,}",
             "Examples": f"{self.campaign.scores.size:,}",
@@ -256,6 +256,17 @@ class Choice:
 
 
 _NO_ROWS = np.zeros(0, np.int64)
+
+
+def amount(cost: float) -> str:
+    """Write a cost.
+
+    Examples
+    --------
+    >>> amount(12345.678), amount(321.0), amount(0.01234)
+    ('12,345.68', '321', '0.0123')
+    """
+    return f"{cost:,.2f}".removesuffix(".00") if cost >= 1.0 else f"{cost:.3g}"
 
 
 def conclude(campaign: Campaign, keys: Sequence[Any], counts_money: bool) -> Choice:

@@ -22,7 +22,7 @@ from gumbelrace.choosing.lines import read_candidates, read_examples
 from gumbelrace.choosing.program import Program
 from gumbelrace.choosing.progress import line
 from gumbelrace.choosing.rehearsal import rows_if_behind
-from gumbelrace.choosing.result import Choice, conclude
+from gumbelrace.choosing.result import Choice, amount, conclude
 from gumbelrace.choosing.scores import Indices
 from gumbelrace.choosing.settings import Settings, begun
 from gumbelrace.cli.shared import Delta, grouped, no_default, paragraphs
@@ -238,7 +238,7 @@ def budget_lines(campaign: Campaign) -> list[tuple[str, str]]:
     if math.isinf(terms.budget):
         return []
     each = int(terms.budget * (1.0 + SLACK) / max(terms.costs.sum(), SLACK))
-    return [("budget", f"{terms.budget:g}, enough for all candidates on {each:,} examples")]
+    return [("budget", f"{amount(terms.budget)}, enough for all candidates on {each:,} examples")]
 
 
 def expected(campaign: Campaign, counts_money: bool) -> Iterator[tuple[str, str]]:
@@ -252,7 +252,7 @@ def expected(campaign: Campaign, counts_money: bool) -> Iterator[tuple[str, str]
 
 def priced(rows: Indices, campaign: Campaign, counts_money: bool) -> str:
     """Say how many evaluations these are, and what they cost."""
-    money = f", {float((rows * campaign.terms.costs).sum()):,.4g}" if counts_money else ""
+    money = f", {amount(float((rows * campaign.terms.costs).sum()))}" if counts_money else ""
     return f"{int(rows.sum()):,} evaluations{money}"
 
 

@@ -19,6 +19,7 @@ from gumbelrace.report.page import (
     count,
     made_by,
     percent,
+    rate,
 )
 
 TONES = {"best": "good", "tied": "good", "racing": "open", "no better": "open", "out": "bad"}
@@ -169,7 +170,7 @@ def _panels(lanes: Sequence[Lane], chosen: Chosen) -> Panels:
     size = Size(WIDTH, len(shown) * LANE + BELOW)
     race = inline_svg(lambda figure: _draw_lanes(figure, shown), chosen.statement, size)
     bars = Size(WIDTH, len(shown) * BAR + BELOW)
-    told = f"Spent {spent:,.4g} of {full:,.4g}{share}"
+    told = f"Spent {rate(spent)} of {rate(full)}{share}"
     costs = inline_svg(lambda figure: _draw_costs(figure, shown), told, bars)
     caption = CAPTION.format(all=chosen.claim, best=_cut(chosen.name, LONGEST_NAME), more=more)
     panels = [Panel("(a) Intervals against rows", race), Panel(f"(b) {told}", costs)]
