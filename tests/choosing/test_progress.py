@@ -1,6 +1,9 @@
 """What is shown while a campaign runs, and what it is expected to cost."""
 
+import dataclasses
 import io
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -54,10 +57,53 @@ def test_a_table_in_a_terminal(monkeypatch):
     from rich.console import Console
 
     screen = io.StringIO()
-    monkeypatch.setattr(progress, "_terminal", lambda: Console(file=screen, force_terminal=True, width=100))
+    monkeypatch.setattr(progress, "_console", lambda: Console(file=screen, force_terminal=True, width=100))
     run(monkeypatch)
     for word in ("candidate", "interval", "racing", "leads"):
         assert word in screen.getvalue()
+
+
+def test_a_table_in_a_notebook(monkeypatch):
+    """A stand-in for IPython, which keeps what it is told to show in one place."""
+    shown = []
+
+    class Handle:
+        def update(self, data, raw):
+            shown.append(data["text/plain"])
+
+    notebook = types.ModuleType("IPython.display")
+    notebook.display = lambda data, raw, display_id: Handle()
+    monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", notebook)
+    monkeypatch.setattr(progress, "_console", lambda: types.SimpleNamespace(is_jupyter=True))
+    run(monkeypatch)
+    assert "candidate  " in shown[0]
+    assert shown[-1].count("\n") == 0
+
+
+def test_names_are_shown_as_they_are_and_as_many_as_fit(campaign):
+    from rich.console import Console
+
+    names = ("[bold]x[/bold]", *(f"p{n}" for n in range(1, 3)))
+    campaign.terms = dataclasses.replace(campaign.terms, names=names)
+    screen = Console(file=io.StringIO(), width=100)
+    screen.print(progress._picture(campaign, progress.AROUND + 2))
+    text = screen.file.getvalue()
+    assert "... and 1 more" in text
+    screen.print(progress._picture(campaign, 100))
+    assert "[bold]x[/bold]" in screen.file.getvalue()
+
+
+def test_it_says_what_ctrl_c_waits_for(campaign):
+    from rich.console import Console
+
+    screen = Console(file=io.StringIO(), width=100)
+    screen.print(progress._picture(campaign, 100))
+    assert "stopping" not in screen.file.getvalue()
+    campaign.interrupt()
+    campaign.under_way = 5
+    screen.print(progress._picture(campaign, 100))
+    assert "stopping: 5 evaluations under way will be finished" in screen.file.getvalue()
 
 
 def test_the_forecast_is_of_the_right_size():

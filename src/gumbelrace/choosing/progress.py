@@ -21,28 +21,43 @@ STOPPING = "stopping: {} evaluations under way will be finished and kept; Ctrl-C
 @contextmanager
 def shown(campaign: Campaign, wanted: bool) -> Iterator[Callable[[], None]]:
     """Lend what is called to bring the picture up to date; it mostly does nothing."""
-    console = _terminal() if wanted else None
+    console = _console() if wanted else None
     if not wanted:
         yield lambda: None
-    elif console is None:
-        yield _NowAndThen(lambda: _tell(campaign), SELDOM, GROWTH)
-    else:
+    elif console is not None and console.is_jupyter:
+        with _in_notebook(campaign) as show:
+            yield _NowAndThen(show, OFTEN, 1.0)
+    elif console is not None and console.is_terminal:
         from rich.live import Live
 
         with Live(console=console, auto_refresh=False, transient=True) as live:
             yield _NowAndThen(
                 lambda: live.update(_picture(campaign, console.height), refresh=True), OFTEN, 1.0
             )
+    else:
+        yield _NowAndThen(lambda: _tell(campaign), SELDOM, GROWTH)
 
 
-def _terminal() -> Any:
-    """Give the terminal that somebody looks at, if there is one and the package rich."""
+def _console() -> Any:
+    """Give what somebody may look at, if there is the package rich."""
     try:
         from rich.console import Console
     except ImportError:
         return None
-    console = Console(stderr=True)
-    return console if console.is_terminal or console.is_jupyter else None
+    return Console(stderr=True)
+
+
+@contextmanager
+def _in_notebook(campaign: Campaign) -> Iterator[Callable[[], None]]:
+    """Show the table as text below the cell, and in the end the line above it."""
+    from IPython.display import display
+
+    def update(text: str) -> None:
+        handle.update({"text/plain": text}, raw=True)
+
+    handle: Any = display({"text/plain": ""}, raw=True, display_id=True)
+    yield lambda: update(f"{line(campaign)}\n\n{table_of(campaign)}")
+    update(line(campaign))
 
 
 class _NowAndThen:
