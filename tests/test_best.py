@@ -59,3 +59,13 @@ def test_outcome_holds_plain_numbers():
     outcome = gr.best(gr.table(REWARDS), rng=seeded())
     kinds = [type(outcome.arm), type(outcome.evaluations), type(outcome.looks), type(outcome.exhausted)]
     assert kinds == [int, int, int, bool]
+
+
+def test_tables_may_count_evaluations():
+    """Scores whose best arm takes most rows to find: a scan is faster, a race without one reads less."""
+    scores = (np.random.default_rng(0).random((10_000, 12)) < np.linspace(0.7, 0.75, 12)).astype(float)
+    truth = scores.sum(axis=0).argmax()
+    quick, sparing = gr.best(scores, rng=1), gr.best(gr.table(scores, scan=False), rng=1)
+    assert quick.arm == sparing.arm == truth
+    assert sparing.evaluations < quick.evaluations
+    assert gr.table(scores).scan_speed > 1.0  # the default is about time

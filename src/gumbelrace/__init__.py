@@ -11,6 +11,8 @@ _NAMES = {
     "gumbelrace.chain.evidence": ("log_evidence",),
     "gumbelrace.chain.run": ("run",),
     "gumbelrace.chain.trace": ("Trace",),
+    "gumbelrace.choosing.choose": ("choose", "choose_async"),
+    "gumbelrace.choosing.result": ("Choice",),
     "gumbelrace.control_variates.data": ("data_taylor",),
     "gumbelrace.control_variates.parameters": ("parameter_taylor",),
     "gumbelrace.errors": ("GumbelraceError", "NoPossibleArm", "PromiseBroken"),
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
     from gumbelrace.chain.evidence import log_evidence as log_evidence
     from gumbelrace.chain.run import run as run
     from gumbelrace.chain.trace import Trace as Trace
+    from gumbelrace.choosing.choose import choose as choose, choose_async as choose_async
+    from gumbelrace.choosing.result import Choice as Choice
     from gumbelrace.control_variates.data import data_taylor as data_taylor
     from gumbelrace.control_variates.parameters import parameter_taylor as parameter_taylor
     from gumbelrace.errors import (

@@ -64,6 +64,22 @@ class InvalidFile(InvalidArgument):
     """A file cannot be read as a table, or not be written; the message names it."""
 
 
+class NotSettled(GumbelraceError, RuntimeError):
+    """A bet would use a score at a position that is not settled."""
+
+
+class EvaluationFailed(GumbelraceError, RuntimeError):
+    """The score of a candidate on an example could not be had; the message names both."""
+
+
+class StoreBusy(GumbelraceError, RuntimeError):
+    """Another process is writing to the store."""
+
+
+class StoreMismatch(GumbelraceError, ValueError):
+    """The store holds evaluations made under other settings; the message says what to do."""
+
+
 class MissingPackage(GumbelraceError, ImportError):
     """A package of an extra is not installed; the message names the extra."""
 

@@ -6,6 +6,7 @@ from gumbelrace.applications.demo import Row, Standing, WatchedRace
 from gumbelrace.methods.base import Outcome, Promise
 from gumbelrace.paper.claims import Claim
 from gumbelrace.paper.synthetic_study import BoundPoint, Broken, Level, Record, SyntheticStudy
+from gumbelrace.report.choosing import Chosen, Lane
 
 DELTAS = (0.001, 0.003, 0.01, 0.03, 0.1)
 SHAPES = ("normal", "uniform", "lognormal")
@@ -86,3 +87,18 @@ def rows():
         Row("Race(Normal())", 0.0207, 3, 2000, 7.01e-5, 8.5, Promise(0.05, "normal means")),
         Row("Betting()", 0.0152, 1, 2000, 6.1e-5, 9.9, Promise(0.05)),
     ]
+
+
+def lane(name, state, out_at=-1, rows=(1, 10, 40, 100)):
+    """Make up a candidate: its interval shrinks around 0.7."""
+    seen = [n for n in rows if out_at < 0 or n <= out_at]
+    ends = [[0.7 + side * 0.6 / n**0.5 for n in seen] for side in (0, -1, 1)]
+    last = [values[-1] if values else float("nan") for values in ends]
+    made = seen[-1] if seen else 0
+    return Lane(name, state, *last, made, 1, 0.02 * made, 3.0, out_at, seen, *ends)
+
+
+def chosen(*lanes, failures=(("B", 7, "TimeoutError: no answer"),)):
+    statement = "A is the best (error at most 0.05, proved). 120 of 300 evaluations."
+    lanes = lanes or (lane("B", "out", 20), lane("A", "best"))
+    return Chosen("A", statement, {"Candidates": "2"}, "these examples", 0.05, lanes, failures)

@@ -5,9 +5,10 @@ from contextlib import contextmanager
 
 import pytest
 from tests.report.sight import contrast
-from tests.report.studies import race, rows, study
+from tests.report.studies import chosen, lane, race, rows, study
 
 from gumbelrace.paper.synthetic import synthetic_page
+from gumbelrace.report.choosing import choice_page
 from gumbelrace.report.demo import demo_page
 from gumbelrace.report.page import DARK, LIGHT, write_page
 
@@ -43,6 +44,9 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     write_page(folder / "study.html", synthetic_page(study()))
     write_page(folder / "demo.html", demo_page(rows(), race(), {"States, D": "3"}))
+    lanes = [lane("Think step by step, " * 9, "best"), *(lane(f"p{n}", "out", 40) for n in range(9))]
+    failed = [("p" * 200, n, "x" * 900) for n in range(3)]
+    write_page(folder / "choice.html", choice_page(chosen(*lanes, failures=failed)))
     return folder
 
 
@@ -61,7 +65,7 @@ def opened(browser, path, width, scheme="light"):
 
 everywhere = pytest.mark.parametrize(
     ("name", "width", "scheme"),
-    [(n, w, s) for n in ("study", "demo") for w in (WIDE, NARROW) for s in ("light", "dark")],
+    [(n, w, s) for n in ("study", "demo", "choice") for w in (WIDE, NARROW) for s in ("light", "dark")],
 )
 
 

@@ -16,6 +16,7 @@ FAILED, INTERRUPTED = 2, 130
 COMMANDS = {
     "best": "Find the column with the highest mean, reading as few rows as needed.",
     "sample": "Draw columns with probability proportional to exp(sum of the column).",
+    "choose": "Choose the best of a few prompts, models or settings, with few evaluations by a program.",
     "demo": "Show what the methods do on a built-in problem: half a minute.",
     "arch": "Find how many lags an ARCH model of a series of prices needs.",
     "coreference": "Put mentions of authors into clusters, one for each person.",

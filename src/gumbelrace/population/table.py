@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numba
 import numpy as np
@@ -43,6 +43,7 @@ from gumbelrace.population.control import ControlVariate, Indices, check_fit, kn
 PASS_ROWS = 65_536
 # Held while a table's rows are shuffled, which happens once: one lock does for all tables.
 ORDERING = threading.Lock()
+AnyTable = TypeVar("AnyTable", "Table", "MappedTable")
 READABLE = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"}
 
 
@@ -51,6 +52,7 @@ def table(
     *,
     shuffled: bool = False,
     reward_range: tuple[ByArm, ByArm] | None = None,
+    scan: bool = True,
 ) -> "Table | MappedTable":
     """Make a population of the rewards in an array.
 
@@ -75,13 +77,18 @@ def table(
     reward_range : (low, high), optional
         Bounds on the rewards of each arm, to spare the pass over a large file: numbers, or arrays of length
         D; where arms have names, also by these.
+    scan : bool
+        Whether a race may end with a scan of all rows, which takes less time than to read some in random
+        order. Say False to know how many evaluations are needed, where each would be expensive.
 
     Examples
     --------
     >>> import numpy as np, gumbelrace as gr
-    >>> scores = np.random.default_rng(0).normal([0.0, 0.1, 0.5], 1.0, size=(10_000, 3))
-    >>> gr.best(gr.table(scores), rng=np.random.default_rng(1)).arm
+    >>> scores = np.random.default_rng(0).normal([0.0, 0.1, 0.15], 1.0, size=(10_000, 3))
+    >>> gr.best(gr.table(scores), rng=1).arm
     2
+    >>> gr.best(gr.table(scores, scan=False), rng=1).fraction < gr.best(scores, rng=1).fraction
+    True
     """
     names, rewards = column_names(rewards), real_array(rewards, "rewards")
     if rewards.ndim != 2 or 0 in rewards.shape:
@@ -98,10 +105,17 @@ def table(
                 f"rewards has dtype {rewards.dtype}, which cannot be read from a file where it lies; "
                 "save it as float32 or float64"
             )
-        return MappedTable(rewards, shuffled, given)
+        return _read_by(MappedTable(rewards, shuffled, given), scan)
     if would_round(rewards):
         raise InvalidArgument(f"rewards has {ROUNDED}")
-    return Table(rewards, shuffled, given, names=names)
+    return _read_by(Table(rewards, shuffled, given, names=names), scan)
+
+
+def _read_by(population: AnyTable, scan: bool) -> AnyTable:
+    """Let evaluations count, not time, if there shall be no scans."""
+    if not checked_flag(scan, "scan"):
+        population.scan_speed = 1.0
+    return population
 
 
 class _Array(SharedPopulation):
@@ -213,7 +227,7 @@ class Table(_Array):
         tail = np.arange(self.size) if control.rows is None else control.rows.tail
         left = self._as_given(tail) - control.values(tail, np.arange(self.arms))
         residuals = Table(left, self._taken_as_shuffled, row_names=tail, names=self.names)
-        residuals.known = known(control, self._as_given)
+        residuals.known, residuals.scan_speed = known(control, self._as_given), self.scan_speed
         return residuals
 
     def _as_given(self, rows: Indices) -> NDArray[Any]:

@@ -8,6 +8,7 @@ import io
 import math
 import re
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -125,7 +126,9 @@ def _drawn(draw: Draw, size: Size, style: dict[str, Any]) -> str:
         figure = figures.Figure(figsize=(size.width / 72, size.height / 72))
         draw(figure)
         buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata=NO_METADATA)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph")  # which the reader's fonts may have
+            figure.savefig(buffer, format="svg", metadata=NO_METADATA)
     return buffer.getvalue()
 
 

@@ -1,0 +1,108 @@
+"""What candidates and examples are known by in a store: a hash of their contents.
+
+It is the same in every process. Contents are JSON; arrays count by a hash of their bytes. What has no
+contents to be written down (a model, a function) is known by its name, where it has one.
+"""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gumbelrace.errors import InvalidArgument
+
+LONGEST_NAME = 40
+
+
+class Item(NamedTuple):
+    """A candidate or an example: the key that it is known by, and its contents to be read."""
+
+    key: str
+    text: str
+
+
+def items(values: Iterable[Any], names: Sequence[str] | None, stored: bool) -> list[Item]:
+    """Give keys to candidates or examples; equal ones get different keys, since each is one of its own.
+
+    Parameters
+    ----------
+    values : iterable
+        The candidates or examples.
+    names : sequence of str, optional
+        What those are known by that are not JSON.
+    stored : bool
+        Whether keys must be the same in another process; if not, numbers will do.
+
+    Examples
+    --------
+    >>> first, second, third = items(["a", {"b": 1}, "a"], None, stored=True)
+    >>> first.key != third.key, second.text
+    (True, '{"b": 1}')
+    """
+    met: dict[str, int] = {}
+    found = []
+    for number, value in enumerate(values):
+        text = _text(value, number, names, stored)
+        met[text] = met.get(text, 0) + 1
+        found.append(Item(_digest(f"{met[text]} {text}"), text))
+    return found
+
+
+def _text(value: Any, number: int, names: Sequence[str] | None, stored: bool) -> str:
+    try:
+        return json.dumps(value, sort_keys=True, ensure_ascii=False, default=_plain)
+    except (TypeError, ValueError):
+        if names is not None:
+            return json.dumps({"name": names[number]}, ensure_ascii=False)
+        if not stored:
+            return str(number)
+    raise InvalidArgument(
+        f"a store cannot know {type(value).__name__} number {number} again: give JSON values, or "
+        "candidates as a dict by names that you change when they change"
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Give something that JSON can say, or raise TypeError."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
+        content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+        return {"dtype": str(value.dtype), "shape": value.shape, "sha256": content}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {type(value).__name__: {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}}
+    if isinstance(value, bytes):
+        return {"sha256": hashlib.sha256(value).hexdigest()}
+    raise TypeError
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def digest(keys: Iterable[str]) -> str:
+    """Give a hash of a set of keys, whatever their order."""
+    return _digest(" ".join(sorted(keys)))
+
+
+def named(candidates: Mapping[str, Any] | Sequence[Any]) -> tuple[str, ...]:
+    """Give each candidate a name to be shown: its key in a dict, itself if it is a text, or a number."""
+    if isinstance(candidates, Mapping):
+        return tuple(_printable(str(name)) for name in candidates)
+    short = [_short(value) for value in candidates]
+    distinct = len(set(short)) == len(short)
+    return tuple(text if text and distinct else str(number) for number, text in enumerate(short))
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else str(value) if isinstance(value, int | float) else ""
+    line = " ".join(_printable(text).split())
+    return line if len(line) <= LONGEST_NAME else line[: LONGEST_NAME - 1] + "…"
+
+
+def _printable(text: str) -> str:
+    """Leave out what a terminal would obey instead of showing it."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
