@@ -151,7 +151,7 @@ def check_range(method: Method, is_known: bool, otherwise: str) -> None:
 
 def check_needed(rows: PlainRows, variables: Sequence[Any]) -> None:
     """Refuse variables that the log factors do not depend on."""
-    needed = used(rows.graph)
+    needed = used(rows.graph, rows.graph.terms)
     others = [value.name for value in variables if value not in needed]
     if others:
         raise InvalidArgument(
