@@ -154,7 +154,7 @@ def method_for(method: Method | None, question: Question) -> Any:
 
 
 def models_of(
-    model: Any, initvals: Mapping[str, Any] | None
+    model: Any, initvals: Mapping[str, Any] | None = None
 ) -> tuple[RowGraph, Labels, list[PymcModel], Any]:
     """Give the graph of joint vectors, the possible states, the posterior of each, and the log prior."""
     check_model(model)
