@@ -67,11 +67,11 @@ def test_a_dummy_column_of_few_rows_comes_out_right(few_special_rows, capsys):
 
 
 def fitted(model):
-    fit, graph = made_ready_for(model, Progress(False), None)
+    fit, compiled = made_ready_for(model, Progress(False), None)
     trace = fit.sample(2000, rng=2, progress=False, check=2)
     assert trace.checked is not None
     assert not trace.checked.broken
-    return fit, natural_values(model, graph, trace["position"], None)
+    return fit, natural_values(model, compiled.graph, trace["position"], None)
 
 
 def test_student_regression_with_unknown_scale_and_freedom():

@@ -27,7 +27,7 @@ from gumbelrace.kernels.model_walk import DRAW
 from gumbelrace.kernels.normal_laws import NormalPseudoprior
 from gumbelrace.kernels.workspace import flat
 from gumbelrace.laplace.convergence import warn_of_fit
-from gumbelrace.laplace.model import Floats
+from gumbelrace.laplace.model import Floats, dense
 from gumbelrace.laplace.posterior import OFTEN, Posterior, made_ready
 from gumbelrace.laplace.progress import Progress
 from gumbelrace.methods.base import Method
@@ -125,7 +125,8 @@ def states_made_ready(
     moves, draws = method_for(method, Question.ACCEPT), method_for(method, Question.DRAW)
     named = zip(models, states_named(joint, labels), strict=True)
     fits = [fitted(one, name, moves, said) for one, name in named]
-    sums = [one.factors(fit.mode) for one, fit in zip(models, fits, strict=True)]
+    found = [one.factors(fit.mode) for one, fit in zip(models, fits, strict=True)]
+    sums = [one._replace(hessian=dense(one.hessian)) for one in found]
     of_joint = models[0].functions._replace(log_prior=log_prior)
     rows, centres = Rows(joint.size, weights=mean_weights(fits)), np.stack([fit.mode for fit in fits])
     likelihood = StateLikelihood(of_joint, models[0].data[1:], rows, labels, centres, sums)

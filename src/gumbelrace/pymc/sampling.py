@@ -13,8 +13,7 @@ from gumbelrace.laplace.posterior import Posterior, made_ready
 from gumbelrace.laplace.progress import Progress
 from gumbelrace.methods.base import Method
 from gumbelrace.pymc.discrete_posterior import StatePosterior, states_made_ready
-from gumbelrace.pymc.graph import RowGraph
-from gumbelrace.pymc.model import model_of
+from gumbelrace.pymc.model import PymcModel, model_of
 from gumbelrace.pymc.result import (
     as_pymc_gives_it,
     attributes,
@@ -104,14 +103,14 @@ def sample(
     pymc, rng, begun = optional("pymc", "pymc"), as_generator(random_seed), time.perf_counter()
     model, said = pymc.modelcontext(model), Progress(progressbar)
     fit: Any
-    fit, graph = made_ready_for(model, said, method, initvals)
+    fit, compiled = made_ready_for(model, said, method, initvals)
     with said("drawing"), warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConverged)  # PyMC's own checks are made below
         options = {"progress": progressbar, "check": check}
         trace = fit.sample(draws, chains=chains, warmup=tune, rng=rng, **options)
     with said("deterministics"):
         vectors = fit.joint(trace) if isinstance(fit, StatePosterior) else trace["position"]
-        values = natural_values(model, graph, vectors, var_names)
+        values = natural_values(model, compiled.graph, vectors, var_names)
     attrs = attributes(fit, trace, time.perf_counter() - begun)
     result = as_pymc_gives_it(model, values, statistics(trace), attrs)
     if chains > 1:
@@ -122,11 +121,14 @@ def sample(
 
 def made_ready_for(
     model: Any, said: Progress, method: Method | None, initvals: Mapping[str, Any] | None = None
-) -> tuple[Posterior | StatePosterior, RowGraph]:
-    """Compile a model, find its mode, and look how well a normal law fits; or those of each state."""
+) -> tuple[Posterior | StatePosterior, PymcModel | StatePosterior]:
+    """Compile a model, find its mode, and look how well a normal law fits; or those of each state.
+
+    What is given second has the graph of the draws.
+    """
     if model.discrete_value_vars:
-        fit = states_made_ready(model, said, method, initvals)
-        return fit, fit.graph
+        states = states_made_ready(model, said, method, initvals)
+        return states, states
     with said("compiling"):
         compiled = model_of(model, initvals)
-    return made_ready(compiled, compiled.functions.log_prior, method, said), compiled.graph
+    return made_ready(compiled, compiled.functions.log_prior, method, said), compiled
