@@ -13,7 +13,7 @@ from gumbelrace.choosing.campaign import Campaign
 from gumbelrace.choosing.limits import lowest_means
 from gumbelrace.choosing.replay import Replay
 from gumbelrace.choosing.scores import Indices
-from gumbelrace.report.choosing import Chosen, Lane, choice_page
+from gumbelrace.report.choosing import MOST_LANES, Chosen, Lane, choice_page
 from gumbelrace.report.page import write_page
 
 # A difference of means this small, in units of the range, is rounding.
@@ -210,7 +210,8 @@ class Choice:
         path : str or PathLike
             The file, which is written anew. Needs the extra `cli`.
         """
-        lanes = [self._lane(number, row) for number, row in enumerate(self.table)]
+        ranks = sorted(range(len(self.table)), key=self._rank)
+        lanes = [self._lane(number, place < MOST_LANES) for place, number in enumerate(ranks)]
         claim = self.campaign.replay.promise.sampled
         over = "these examples" if claim.finite else "all examples of their kind"
         write_page(
@@ -234,10 +235,15 @@ class Choice:
         }
         return {label: text for label, text in facts.items() if text}
 
-    def _lane(self, number: int, row: Row) -> Lane:
-        price = float(self.campaign.terms.costs[number])
+    def _rank(self, number: int) -> tuple[int, int, float]:
+        """Put the best first, then who stayed longest."""
+        row = self.table[number]
+        return STATES.index(row.state), -int(self.out_at[number]), -row.mean if row.evaluations else 0.0
+
+    def _lane(self, number: int, drawn: bool) -> Lane:
+        row, price = self.table[number], float(self.campaign.terms.costs[number])
         costs = price * row.evaluations, price * self.campaign.scores.size
-        path = [values.tolist() for values in self.path(number)]
+        path = [values.tolist() for values in self.path(number)] if drawn else [[]] * 4
         return Lane(
             row.name,
             row.state,
