@@ -343,3 +343,16 @@ def test_data_frames_are_refused():
 
     with pytest.raises(InvalidArgument, match="to_dict"):
         gr.choose(score, **options(examples=Frame()))
+
+
+def test_units_do_not_matter():
+    plain = gr.choose(score, **options(tolerance=0.05))
+    scaled = gr.choose(
+        lambda candidate, example: 8.0 * SCORES[candidate, example] - 4.0,
+        **options(score_range=(-4, 4), tolerance=0.4),
+    )
+    assert scaled.out_at.tolist() == plain.out_at.tolist()
+    assert scaled.within == pytest.approx(8.0 * plain.within)
+    for row, other in zip(scaled.table, plain.table, strict=True):
+        assert row.mean == pytest.approx(8.0 * other.mean - 4.0)
+        assert (row.low, row.high) == pytest.approx((8.0 * other.low - 4.0, 8.0 * other.high - 4.0))

@@ -4,13 +4,15 @@ Oracle: the means over all examples. A check fails if correct code would be as b
 1e-4, by the binomial tail at δ; a negative control must fail by the same measure.
 """
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from scipy.stats import binom
 from tests.choosing.cases import campaign_of, paired, raced, served
 
 from gumbelrace.choosing.attempts import Outcome
-from gumbelrace.choosing.bets import Sampled
+from gumbelrace.choosing.bets import Sampled, grown, mixed
 from gumbelrace.choosing.limits import lowest_means
 from gumbelrace.choosing.result import distances
 
@@ -20,6 +22,33 @@ DELTA, RUNS, ALARM = 0.2, 100, 1e-4
 def is_kept(errors, runs=RUNS, delta=DELTA):
     """Whether so many errors do not contradict δ."""
     return binom.sf(errors - 1, runs, delta) > ALARM
+
+
+ORDERS = list(permutations(range(6)))
+SMALL = np.array(
+    [[0.0, 1.0, 0.5, 0.0, 1.0, 0.2], [0.4, 0.9, 0.0, 1.0, 0.0, 0.5], [0.1, 0.2, 0.3, 0.8, 0.7, 0.6]]
+)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.1])
+def test_bets_against_the_best_are_fair(shift):
+    """Oracle: all 720 orders of 6 examples. Wealth against the best is 1 on average at most.
+
+    The control bets against a claim that is wrong: the rival is better by `shift`.
+    """
+    scores = SMALL * [[1.0], [1.0], [0.9]] + [[0.0], [0.0], [shift]]
+    assert (scores.mean(axis=1).argmax() == 1) == (shift == 0.0)
+    wealth = np.mean([np.exp(raced(scores[:, list(order)], delta=1e-9).log_wealth[1]) for order in ORDERS])
+    assert (wealth <= 1.0 + 1e-12) == (shift == 0.0)
+
+
+@pytest.mark.parametrize("fair", [True, False])
+def test_mixtures_are_fair(fair):
+    """The same of the wealth by which limits are found; the control bets against less than the mean."""
+    values = SMALL[1, np.array(ORDERS)][:, :5]
+    mean = SMALL[1].mean() - (not fair) * 0.05
+    wealth = np.exp(mixed(grown(values, mean, Sampled(6, finite=True), 0.0)))
+    assert (wealth.mean(axis=0) <= 1.0 + 1e-12).all() == fair
 
 
 def hair(rng, size):

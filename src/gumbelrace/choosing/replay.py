@@ -153,7 +153,7 @@ class Replay:
     def _drop(self, group: Indices, settled: int) -> None:
         beaten = group[self.log_wealth[group] >= -np.log(self.promise.delta_out)]
         self.out_at[beaten] = settled
-        if self.out.all():
+        if self.out[group].all() and self.out[self.leader]:  # somebody has to lead
             self.out_at[self.leader] = NEVER
 
     def _rank(self) -> None:
