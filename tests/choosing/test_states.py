@@ -2,10 +2,11 @@
 
 import sqlite3
 
+import numpy as np
 import pytest
 
 import gumbelrace as gr
-from gumbelrace.errors import EvaluationFailed
+from gumbelrace.errors import EvaluationFailed, RewardOutOfRange
 
 OPTIONS = {"score_range": (0, 1), "workers": 1, "rng": 0, "progress": False}
 
@@ -83,3 +84,25 @@ def test_a_score_can_end_everything():
 
     with pytest.raises(EvaluationFailed, match=r"^wrong key$"):
         gr.choose(score, "ab", range(1000), **OPTIONS)
+
+
+def test_rounding_does_not_lead_out_of_the_range():
+    def score(candidate, example):
+        return 1.0 + 2e-16 if candidate == "b" else -1e-12
+
+    choice = gr.choose(score, "ab", range(100), **OPTIONS)
+    assert (choice.best, choice.table[1].mean) == ("b", 1.0)
+    with pytest.raises(RewardOutOfRange, match=r"scored 1\.00001, outside"):
+        gr.choose(lambda candidate, example: 1.00001, "ab", range(100), **OPTIONS)
+
+
+def test_a_page_of_many_candidates(tmp_path):
+    """The best first, then who stayed longest; only those that are drawn have a path."""
+    skill = np.linspace(0.2, 0.9, 40)
+    draws = np.random.default_rng(0).random(300)
+    choice = gr.choose(lambda c, n: draws[n] < skill[c], range(40), range(300), **OPTIONS)
+    choice.report(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    places = [text.index(f'data-label="candidate">{name}<') for name in range(40)]
+    assert np.argsort(places)[0] == 39
+    assert choice.out_at[np.argsort(places)[1]] == choice.out_at.max()

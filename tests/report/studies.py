@@ -100,5 +100,5 @@ def lane(name, state, out_at=-1, rows=(1, 10, 40, 100)):
 
 def chosen(*lanes, failures=(("B", 7, "TimeoutError: no answer"),)):
     statement = "A is the best (error at most 0.05, proved). 120 of 300 evaluations."
-    lanes = lanes or (lane("B", "out", 20), lane("A", "best"))
+    lanes = lanes or (lane("A", "best"), lane("B", "out", 20))
     return Chosen("A", statement, {"Candidates": "2"}, "these examples", 0.05, lanes, failures)

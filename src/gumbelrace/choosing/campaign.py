@@ -22,6 +22,7 @@ Numbers = TypeVar("Numbers", float, Floats)
 # Evaluations ahead of the settled positions, for each worker.
 AHEAD = 4
 SLACK = 1e-9  # rounding of money
+ROUNDING = 1e-9  # of scores, in units of the range
 # If so many evaluations fail, for each worker and at least, and none succeeds, no candidate is to blame.
 HOPELESS, HOPELESS_AT_LEAST = 2, 10
 HOPELESS_TEXT = "all of the first {} evaluations failed, so that nothing is kept; the last of them: {}"
@@ -67,9 +68,15 @@ class Terms:
     on_failure: OnFailure
 
     def in_units(self, scores: Numbers) -> Numbers:
-        """Give scores in units of the range."""
+        """Give scores in units of the range, without the rounding that may lead out of it."""
         low, high = self.score_range
-        return (scores - low) / (high - low)
+        units: Numbers = np.clip((scores - low) / (high - low), 0.0, 1.0)
+        return units
+
+    def is_in_range(self, score: float) -> bool:
+        """Whether a score lies in the range, but for rounding."""
+        low, high = self.score_range
+        return low - ROUNDING * (high - low) <= score <= high + ROUNDING * (high - low)
 
     @property
     def highest_of_failures(self) -> float:
@@ -218,10 +225,10 @@ class Campaign:
         low, high = self.terms.score_range
         if outcome.score is None and self.terms.on_failure == "stop":
             self.stop(EvaluationFailed(f"{where} failed after {outcome.attempts} tries: {outcome.error}"))
-        elif outcome.score is not None and not low <= outcome.score <= high:
+        elif outcome.score is not None and not self.terms.is_in_range(outcome.score):
             self.stop(
                 RewardOutOfRange(
-                    f"{where} scored {outcome.score:g}, outside score_range=({low:g}, {high:g})"
+                    f"{where} scored {outcome.score!r}, outside score_range=({low:g}, {high:g})"
                 )
             )
         else:

@@ -8,7 +8,8 @@ from typing import Any
 
 from gumbelrace.choosing.campaign import Campaign
 from gumbelrace.choosing.forecast import cost_to_decide
-from gumbelrace.choosing.result import HEADS, amount, cells, table_of
+from gumbelrace.choosing.result import amount, table_of
+from gumbelrace.choosing.table import HEADS, cells
 
 # Seconds between two tables, and between two lines, which come less often the longer it takes.
 OFTEN, SELDOM, GROWTH = 0.5, 10.0, 1.5

@@ -13,72 +13,12 @@ from gumbelrace.choosing.campaign import Campaign
 from gumbelrace.choosing.limits import lowest_means
 from gumbelrace.choosing.replay import Replay
 from gumbelrace.choosing.scores import Indices
-from gumbelrace.report.choosing import Chosen, Lane, choice_page
+from gumbelrace.choosing.table import STATES, Row, Table
+from gumbelrace.report.choosing import MOST_LANES, Chosen, Lane, choice_page
 from gumbelrace.report.page import write_page
 
 # A difference of means this small, in units of the range, is rounding.
 TIE = 1e-9
-STATES = ("best", "tied", "racing", "no better", "out")
-HEADS = ("candidate", "mean", "interval", "n", "failed", "state")
-
-
-class Row(NamedTuple):
-    """What is known of a candidate.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    mean : float
-        Mean score over the examples it was evaluated on; NaN if there are none.
-    low, high : float
-        The mean over all examples lies between them, at all times at once, but for a probability δ of each
-        candidate. The means of candidates that are out come from fewer examples.
-    evaluations, failures : int
-        How many there were.
-    state : str
-        "best", "tied", "no better" (than the best, but for the tolerance), "racing", or "out".
-    """
-
-    name: str
-    mean: float
-    low: float
-    high: float
-    evaluations: int
-    failures: int
-    state: str
-
-
-class Table(tuple[Row, ...]):
-    """A row for each candidate, which prints as a table, the best first."""
-
-    @property
-    def ranked(self) -> list[Row]:
-        """The rows by their state and mean."""
-        return sorted(
-            self, key=lambda row: (STATES.index(row.state), -np.nan_to_num(row.mean, nan=-np.inf))
-        )
-
-    def __str__(self) -> str:
-        """Show the candidates by their state and mean."""
-        lines = [HEADS, *map(cells, self.ranked)]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join(_aligned(line, widths) for line in lines)
-
-
-def cells(row: Row) -> tuple[str, ...]:
-    """Give what a table says of a candidate."""
-    counts = f"{row.evaluations:,}", f"{row.failures:,}"
-    if np.isnan(row.mean):
-        return row.name, "", "", *counts, row.state
-    return row.name, f"{row.mean:.4f}", f"{row.low:.4f} - {row.high:.4f}", *counts, row.state
-
-
-def _aligned(line: Sequence[str], widths: Sequence[int]) -> str:
-    """Set numbers to the right, the name and the state to the left."""
-    first, *numbers, last = line
-    right = [f"{text:>{width}}" for text, width in zip(numbers, widths[1:-1], strict=True)]
-    return "  ".join([f"{first:<{widths[0]}}", *right, last])
 
 
 class Failure(NamedTuple):
@@ -210,7 +150,8 @@ class Choice:
         path : str or PathLike
             The file, which is written anew. Needs the extra `cli`.
         """
-        lanes = [self._lane(number, row) for number, row in enumerate(self.table)]
+        ranks = sorted(range(len(self.table)), key=self._rank)
+        lanes = [self._lane(number, place < MOST_LANES) for place, number in enumerate(ranks)]
         claim = self.campaign.replay.promise.sampled
         over = "these examples" if claim.finite else "all examples of their kind"
         write_page(
@@ -234,10 +175,15 @@ class Choice:
         }
         return {label: text for label, text in facts.items() if text}
 
-    def _lane(self, number: int, row: Row) -> Lane:
-        price = float(self.campaign.terms.costs[number])
+    def _rank(self, number: int) -> tuple[int, int, float]:
+        """Put the best first, then who stayed longest."""
+        row = self.table[number]
+        return STATES.index(row.state), -int(self.out_at[number]), -row.mean if row.evaluations else 0.0
+
+    def _lane(self, number: int, drawn: bool) -> Lane:
+        row, price = self.table[number], float(self.campaign.terms.costs[number])
         costs = price * row.evaluations, price * self.campaign.scores.size
-        path = [values.tolist() for values in self.path(number)]
+        path = [values.tolist() for values in self.path(number)] if drawn else [[]] * 4
         return Lane(
             row.name,
             row.state,

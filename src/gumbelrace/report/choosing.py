@@ -42,7 +42,7 @@ NO_BETTER = "A candidate is no better if it was shown not to beat the best by mo
 
 
 class Lane(NamedTuple):
-    """A candidate: where it stands, and its mean and interval after growing numbers of rows."""
+    """A candidate: where it stands, and its mean and interval after growing numbers of rows, if drawn."""
 
     name: str
     state: str
@@ -80,7 +80,7 @@ class Chosen:
     delta : float
         Bound on the probability of an error.
     lanes : sequence of Lane
-        The candidates.
+        The candidates as they are listed; the first `MOST_LANES` are drawn.
     failures : sequence of tuple
         Candidate, example and error of each evaluation that failed.
     """
@@ -96,7 +96,7 @@ class Chosen:
 
 def choice_page(chosen: Chosen) -> Page:
     """Give the page of a choice."""
-    lanes = sorted(chosen.lanes, key=_rank)
+    lanes = chosen.lanes
     caution = [Text(CAUTION.format(confidence=f"{1.0 - chosen.delta:g}"))]
     if any(lane.state == "no better" for lane in lanes):
         caution.append(Text(NO_BETTER))
@@ -116,11 +116,6 @@ def choice_page(chosen: Chosen) -> Page:
     )
 
 
-def _rank(lane: Lane) -> tuple[int, int, float]:
-    """Put the best first, then who stayed longest."""
-    return list(TONES).index(lane.state), -lane.out_at, -lane.mean if lane.rows else 0.0
-
-
 def _table(lanes: Sequence[Lane]) -> Table:
     titles = ["mean", "interval", "evaluations", "failed"]
     columns = [
@@ -132,7 +127,7 @@ def _table(lanes: Sequence[Lane]) -> Table:
 
 
 def _cells(lane: Lane) -> list[str | Verdict]:
-    known = [f"{lane.mean:.4f}", f"{lane.low:.4f} to {lane.high:.4f}"] if lane.rows else ["", ""]
+    known = [f"{lane.mean:.4f}", f"{lane.low:.4f} to {lane.high:.4f}"] if lane.evaluations else ["", ""]
     return [
         _cut(lane.name, LONGEST_NAME),
         *known,

@@ -1,0 +1,69 @@
+"""What is known of each candidate, as a table to be printed."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+# In the order in which they are listed.
+STATES = ("best", "tied", "racing", "no better", "out")
+HEADS = ("candidate", "mean", "interval", "n", "failed", "state")
+
+
+class Row(NamedTuple):
+    """What is known of a candidate.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    mean : float
+        Mean score over the examples it was evaluated on; NaN if there are none.
+    low, high : float
+        The mean over all examples lies between them, at all times at once, but for a probability δ of each
+        candidate. The means of candidates that are out come from fewer examples.
+    evaluations, failures : int
+        How many there were.
+    state : str
+        "best", "tied", "no better" (than the best, but for the tolerance), "racing", or "out".
+    """
+
+    name: str
+    mean: float
+    low: float
+    high: float
+    evaluations: int
+    failures: int
+    state: str
+
+
+class Table(tuple[Row, ...]):
+    """A row for each candidate, which prints as a table, the best first."""
+
+    @property
+    def ranked(self) -> list[Row]:
+        """The rows by their state and mean."""
+        return sorted(
+            self, key=lambda row: (STATES.index(row.state), -np.nan_to_num(row.mean, nan=-np.inf))
+        )
+
+    def __str__(self) -> str:
+        """Show the candidates by their state and mean."""
+        lines = [HEADS, *map(cells, self.ranked)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(_aligned(line, widths) for line in lines)
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """Give what a table says of a candidate."""
+    counts = f"{row.evaluations:,}", f"{row.failures:,}"
+    if np.isnan(row.mean):
+        return row.name, "", "", *counts, row.state
+    return row.name, f"{row.mean:.4f}", f"{row.low:.4f} - {row.high:.4f}", *counts, row.state
+
+
+def _aligned(line: Sequence[str], widths: Sequence[int]) -> str:
+    """Set numbers to the right, the name and the state to the left."""
+    first, *numbers, last = line
+    right = [f"{text:>{width}}" for text, width in zip(numbers, widths[1:-1], strict=True)]
+    return "  ".join([f"{first:<{widths[0]}}", *right, last])
