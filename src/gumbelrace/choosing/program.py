@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,7 +20,7 @@ from typing import IO, Any, cast
 
 from gumbelrace.errors import EvaluationFailed, InvalidArgument
 
-# Seconds that a process has to end after nothing more is asked.
+# Seconds that processes have to end after nothing more is asked.
 LAST_SECONDS = 2.0
 LONGEST_SHOWN = 200
 END = ""  # in place of a line
@@ -84,8 +85,9 @@ class Program:
         """End all processes."""
         for process in self._processes:
             process.finish()
+        latest = time.monotonic() + LAST_SECONDS
         for process in self._processes:
-            process.end(LAST_SECONDS)
+            process.end(max(latest - time.monotonic(), 0.0))
 
 
 class _Ended(RuntimeError):
