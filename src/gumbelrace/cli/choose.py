@@ -261,11 +261,17 @@ def priced(rows: Indices, campaign: Campaign, counts_money: bool) -> str:
 
 def show(choice: Choice, options: ChooseOptions) -> None:
     """Print what was found, and write the page."""
-    print(json.dumps(as_data(choice)) if options.as_json else f"{choice}\n\n{choice.table}", flush=True)
+    print(json.dumps(as_data(choice)) if options.as_json else as_text(choice), flush=True)
     if options.out is not None:
         choice.report(options.out)
     if choice.ended == "interrupted":
         leave(options)
+
+
+def as_text(choice: Choice) -> str:
+    """Give the statement and the table; and if it goes on, how far it is."""
+    text = f"{choice}\n\n{choice.table}"
+    return f"{text}\n\n{line(choice.campaign)}" if choice.ended == "open" else text
 
 
 def leave(options: ChooseOptions) -> NoReturn:
