@@ -51,7 +51,7 @@ class Program:
 
     def __init__(self, command: str, timeout: float | None = None) -> None:
         self._command, self._timeout = _words(command), timeout
-        self._own = threading.local()
+        self._own, self._starting = threading.local(), threading.Lock()
         self._processes: list[_Process] = []
         self._has_answered = False
 
@@ -78,7 +78,8 @@ class Program:
         process: _Process | None = getattr(self._own, "process", None)
         if process is None or process.has_ended:
             process = self._own.process = _Process(self._command)
-            self._processes = [one for one in self._processes if not one.has_ended] + [process]
+            with self._starting:
+                self._processes = [one for one in self._processes if not one.has_ended] + [process]
         return process
 
     def close(self) -> None:
