@@ -69,7 +69,7 @@ class NotSettled(GumbelraceError, RuntimeError):
 
 
 class EvaluationFailed(GumbelraceError, RuntimeError):
-    """The score of a candidate on an example could not be had; the message names both."""
+    """A score could not be had, which ends `choose`; a score raises it if no other can be had either."""
 
 
 class StoreBusy(GumbelraceError, RuntimeError):

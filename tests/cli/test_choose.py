@@ -97,6 +97,7 @@ def test_status_is_told_while_another_process_writes(run, fails, folder):
     store = Store(folder / "run.db")
     assert fails(*EVALUATE, "--store", "run.db").startswith("another process is writing to run.db")
     found = json.loads(run(*WORDS, "--store", "run.db", "--status", "--json").stdout)
+    assert "expected to decide: " in run(*WORDS, "--store", "run.db", "--status").stdout
     store.close()
     assert (found["evaluations"], found["ended"]) == (30, "open")
     assert len(asked(folder)) == 30
@@ -177,4 +178,4 @@ def test_what_is_wrong_is_one_line(fails, folder, words, complaint):
 
 def test_scores_outside_the_range_are_named(fails):
     said = fails(*WORDS, "--run", f'{shlex.quote(sys.executable)} -Sc "print(input() and 7)"')
-    assert "scored 7, outside score_range=(0, 1)" in said
+    assert "scored 7.0, outside score_range=(0, 1)" in said

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,7 +20,7 @@ from typing import IO, Any, cast
 
 from gumbelrace.errors import EvaluationFailed, InvalidArgument
 
-# Seconds that a process has to end after nothing more is asked.
+# Seconds that processes have to end after nothing more is asked.
 LAST_SECONDS = 2.0
 LONGEST_SHOWN = 200
 END = ""  # in place of a line
@@ -50,7 +51,7 @@ class Program:
 
     def __init__(self, command: str, timeout: float | None = None) -> None:
         self._command, self._timeout = _words(command), timeout
-        self._own = threading.local()
+        self._own, self._starting = threading.local(), threading.Lock()
         self._processes: list[_Process] = []
         self._has_answered = False
 
@@ -77,15 +78,17 @@ class Program:
         process: _Process | None = getattr(self._own, "process", None)
         if process is None or process.has_ended:
             process = self._own.process = _Process(self._command)
-            self._processes = [one for one in self._processes if not one.has_ended] + [process]
+            with self._starting:
+                self._processes = [one for one in self._processes if not one.has_ended] + [process]
         return process
 
     def close(self) -> None:
         """End all processes."""
         for process in self._processes:
             process.finish()
+        latest = time.monotonic() + LAST_SECONDS
         for process in self._processes:
-            process.end(LAST_SECONDS)
+            process.end(max(latest - time.monotonic(), 0.0))
 
 
 class _Ended(RuntimeError):

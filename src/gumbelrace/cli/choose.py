@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, NoReturn, cast
 
 import numpy as np
 import typer
@@ -179,7 +179,10 @@ def evaluated(candidates: Candidates, examples: Sequence[Any], options: ChooseOp
     if options.program is None:
         raise InvalidArgument("--run is missing; name the program that evaluates a candidate on an example")
     with closing(Program(options.program, options.timeout)) as program:
-        return choose_best(program, candidates, examples, **vars(options.settings))
+        try:
+            return choose_best(program, candidates, examples, **vars(options.settings))
+        except KeyboardInterrupt:  # a second one: what was under way is given up
+            leave(options)
 
 
 def told(candidates: Candidates, examples: Sequence[Any], settings: Settings) -> Choice:
@@ -258,13 +261,24 @@ def priced(rows: Indices, campaign: Campaign, counts_money: bool) -> str:
 
 def show(choice: Choice, options: ChooseOptions) -> None:
     """Print what was found, and write the page."""
-    print(json.dumps(as_data(choice)) if options.as_json else f"{choice}\n\n{choice.table}", flush=True)
+    print(json.dumps(as_data(choice)) if options.as_json else as_text(choice), flush=True)
     if options.out is not None:
         choice.report(options.out)
     if choice.ended == "interrupted":
-        kept = KEPT_NOTHING if options.store is None else GOES_ON.format(options.store)
-        print(f"gumbelrace: interrupted; {kept}", file=sys.stderr, flush=True)
-        raise typer.Exit(INTERRUPTED)
+        leave(options)
+
+
+def as_text(choice: Choice) -> str:
+    """Give the statement and the table; and if it goes on, how far it is."""
+    text = f"{choice}\n\n{choice.table}"
+    return f"{text}\n\n{line(choice.campaign)}" if choice.ended == "open" else text
+
+
+def leave(options: ChooseOptions) -> NoReturn:
+    """Say what becomes of what was paid for."""
+    kept = KEPT_NOTHING if options.store is None else GOES_ON.format(options.store)
+    print(f"gumbelrace: interrupted; {kept}", file=sys.stderr, flush=True)
+    raise typer.Exit(INTERRUPTED)
 
 
 def as_data(choice: Choice) -> dict[str, Any]:
