@@ -68,6 +68,49 @@ def test_prices_from_a_file(run, short, tmp_path):
     assert "9 overnight" in page
 
 
+def test_holes_are_told_and_cut(run, short, tmp_path):
+    """Two rows without a price and a year without any: counted and named on the terminal and the page."""
+    prices(tmp_path / "prices.csv", 630)
+    head, *lines = (tmp_path / "prices.csv").read_text().splitlines()
+    later = [line.replace("2024-", "2025-") for line in lines[350:]]
+    times = [lines[k].split(",")[0] for k in (10, 20)]
+    lines[10], lines[20] = (f"{time}," for time in times)
+    (tmp_path / "holes.csv").write_text("\n".join([head.replace("close", "Close"), *lines[:350], *later]))
+    result = run("arch", "holes.csv", "--out", "results", *SMALL)
+    assert result.exit_code == 0, result.output
+    shown = " ".join(result.stdout.split())
+    assert "mended 2 missing, 7 overnight, 2 gaps, 1 long gaps" in shown
+    assert "gap no price from 2024-01-05 14:45 to 2025-01-06 09:00: the series is cut there" in shown
+    page = (tmp_path / "results" / "arch.html").read_text(encoding="utf-8")
+    assert "619 in 2 segments" in page
+    assert "2024-01-05 14:45 to 2025-01-06 09:00" in page
+
+    joined = run("arch", "holes.csv", "--out", "joined", "--longest-gap", 400, *SMALL)
+    assert "gap " not in joined.stdout
+    assert "619 in 1 segment" in (tmp_path / "joined" / "arch.html").read_text(encoding="utf-8")
+
+
+def test_daily_prices_counted_in_seconds(run, short, tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{1.6e9 + 86400 * day:.0f},{price}" for day, price in enumerate(np.exp(rng.normal(size=400)))]
+    (tmp_path / "daily.csv").write_text("\n".join(["datetime,close", *lines]))
+    result = run("arch", "daily.csv", "--out", "results", *SMALL)
+    assert result.exit_code == 0, result.output
+    assert "overnight returns from day to day are kept" in " ".join(result.stdout.split())
+    assert "399 in 1 segment" in (tmp_path / "results" / "arch.html").read_text(encoding="utf-8")
+
+
+def test_what_is_wrong_with_prices_is_said_with_the_remedy(fails, tmp_path):
+    prices(tmp_path / "prices.csv", 60)
+    assert fails("arch", "prices.csv", "--price", "paid") == (
+        "prices.csv has no column 'paid'; name one of 'datetime', 'close' by --price"
+    )
+    (tmp_path / "daily.csv").write_text("datetime,close\n2024-01-02,1\n2024-01-03,2\n2024-01-04,1\n")
+    said = fails("arch", "daily.csv", "--overnight", "dropped")
+    assert said.startswith("daily.csv: 3 usable prices give no return")
+    assert "--overnight kept" in said
+
+
 def test_mistakes(fails, tmp_path):
     prices(tmp_path / "prices.csv", 200)
     assert "not both" in fails("arch")

@@ -8,6 +8,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from gumbelrace.cli.text import one_line
 from gumbelrace.errors import GumbelraceError
 
 FAILED, INTERRUPTED = 2, 130
@@ -74,7 +75,7 @@ def stop(message: str, status: int) -> NoReturn:
 
 def complain(message: str) -> None:
     """Print one line on standard error."""
-    print("gumbelrace:", " ".join(message.split()), file=sys.stderr, flush=True)
+    print("gumbelrace:", one_line(message), file=sys.stderr, flush=True)
 
 
 def described(error: Exception) -> str:

@@ -1,7 +1,7 @@
 """``gumbelrace reproduce``: the paper's experiments, run again."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,27 +30,26 @@ from gumbelrace.applications.coreference import (
 )
 from gumbelrace.applications.store import stored, write_tables
 from gumbelrace.cli.shared import (
-    AtNight,
     Complete,
     Fields,
     Folder,
     Jobs,
-    Price,
+    PriceOptions,
     Seed,
-    Segment,
-    Time,
     counting,
     described,
     fields,
+    grouped,
     no_default,
     paragraphs,
     processors,
-    returns_of,
     simulated_returns,
+    skipped,
     waiting,
+    write_skipped,
 )
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.models.arch.data import Overnight, Returns
+from gumbelrace.models.arch.data import Returns
 from gumbelrace.paper.arch import PLAN, PaperStudy, paper_facts, run_paper_setting, with_twin
 from gumbelrace.paper.arch import claims as arch_claims
 from gumbelrace.paper.arch import reproduced_page as arch_page
@@ -107,20 +106,22 @@ def reproduce(ctx: typer.Context) -> None:
         print(ctx.get_help())
 
 
-@app.command()
-def arch(
-    out: Folder = Path("arch"),
+@dataclass(frozen=True)
+class ArchOptions(PriceOptions):
+    """What `arch` takes."""
+
+    out: Folder = Path("arch")
     data: Annotated[
         Path | None,
         no_default("FILE", "Prices: .csv, .csv.gz or .parquet. Without it, 13,000 returns are simulated."),
-    ] = None,
-    price: Price = "close",
-    time: Time = "datetime",
-    segment: Segment = None,
-    overnight: AtNight = Overnight.DROPPED,
-    quick: Annotated[bool, typer.Option("--quick", help="Short chains: a look at the page.")] = False,
-    seed: Seed = 0,
-) -> None:
+    ] = None
+    quick: Annotated[bool, typer.Option("--quick", help="Short chains: a look at the page.")] = False
+    seed: Seed = 0
+
+
+@app.command()
+@grouped
+def arch(options: ArchOptions) -> None:
     """Reproduce the ARCH order selection (section 5.2, appendix C.2).
 
     The order of an ARCH model of 5-minute returns, of 5, 10, ..., 30 lags: in the paper's setting, whose
@@ -134,13 +135,13 @@ def arch(
     `gumbelrace reproduce arch --data prices.csv --segment segment --out results`
     """
     check_packages()
-    plans = (QUICK_OURS, QUICK_PAPER) if quick else (Plan(), PLAN)
-    ours, paper = (replace(plan, seed=seed) for plan in plans)
-    if data is None:
-        returns = simulated_returns(RETURNS, seed)
+    plans = (QUICK_OURS, QUICK_PAPER) if options.quick else (Plan(), PLAN)
+    ours, paper = (replace(plan, seed=options.seed) for plan in plans)
+    if options.data is None:
+        returns = simulated_returns(RETURNS, options.seed)
     else:
-        returns = returns_of(data, price, time, segment, overnight)
-    folder = make_folder(out)
+        returns = options.read(options.data)
+    folder = make_folder(options.out)
     alone = choose_order(returns, ORDERS, ours, folder, waiting)
     result = with_twin(alone, ours.steps // STEPS_OF_TWIN, checkpoints(folder, ours))
     reproduced = study_paper_setting(returns, result.importance, paper, folder)
@@ -150,7 +151,8 @@ def arch(
         facts = described(returns, result.fitted.data.size) | plan_facts(ours) | paper_facts(paper)
         page = arch_page((reproduced, result), stated, returns.values.tolist(), facts, files)
         write_page(folder / ARCH_PAGE, page)
-    print(paragraphs([*claims_summary(stated), *arch_summary(result), ("page", str(folder / ARCH_PAGE))]))
+    found = [*claims_summary(stated), *arch_summary(result), *options.remarks(returns)]
+    print(paragraphs([*found, ("page", str(folder / ARCH_PAGE))]))
 
 
 def study_paper_setting(returns: Returns, reference: Estimates, plan: Plan, folder: Path) -> PaperStudy:
@@ -219,11 +221,15 @@ def coreference(
             "claims": ("the paper's statements and what was found", found),
         }
         files = write_resolved(folder, ours, given.ids) | {WEIGHTS: "the factor"}
+        files |= write_skipped(folder, given.skipped)
         files |= write_tables(folder, tables)
         beside = (found, [*baselines(ours.task)])
-        page = coreference_page((paper, ours), beside, task_facts(ours.task), files)
+        facts = task_facts(ours.task) | {word.capitalize(): text for word, text in skipped(given)}
+        page = coreference_page((paper, ours), beside, facts, files)
         write_page(folder / COREFERENCE_PAGE, page)
-    print(paragraphs([*coreference_summary(ours), ("page", str(folder / COREFERENCE_PAGE))]))
+    print(
+        paragraphs([*coreference_summary(ours), *skipped(given), ("page", str(folder / COREFERENCE_PAGE))])
+    )
 
 
 def search_blocks(task: Task, place: Path, jobs: int) -> Resolved:
