@@ -125,16 +125,35 @@ def test_mistakes(fails, tmp_path):
     assert not (tmp_path / "arch").exists()
 
 
-def test_another_series_does_not_go_on_from_a_checkpoint(run, fails, short, tmp_path):
-    assert run("arch", "--simulate", 1000, "--out", "results", *SMALL).exit_code == 0
-    assert "another path" in fails("arch", "--simulate", 1100, "--out", "results", *SMALL)
+def test_a_folder_belongs_to_one_run(run, fails, short, tmp_path):
+    """README's own lines: another command, other data or options never replace what is there unasked."""
+    words = ("--out", "results", *SMALL)
+    assert run("arch", "--simulate", 1000, *words).exit_code == 0
+    before = contents(tmp_path / "results")
+    remedy = "; choose another --out, or --restart to replace it"
+    assert fails("arch", "--simulate", 1100, *words) == "results holds a run on other data" + remedy
+    said = fails("arch", "--simulate", 1000, *words, "--steps", 500)
+    assert said == "results holds a run with --steps 400, not 500" + remedy
+    said = fails("reproduce", "arch", "--quick", "--out", "results")
+    assert said == "results holds a run of gumbelrace arch" + remedy
+    assert contents(tmp_path / "results") == before
+    assert run("arch", "--simulate", 1100, *words, "--restart").exit_code == 0
+    assert contents(tmp_path / "results") != before
+    (path,) = tmp_path.glob("results/.gumbelrace/arch-*/raced/run.json")
+    path.write_text(path.read_text().replace('"chains": 2', '"chains": 3'))
+    said = fails("arch", "--simulate", 1100, *words)
+    assert said == "results holds a run of another version" + remedy
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.glob("*.*") if path.is_file()}
 
 
 def test_a_killed_run_goes_on_to_the_same_result(run, killed, tmp_path):
     """SIGKILL while chains run: the next call goes on from its checkpoints, as if nothing had happened."""
     words = [*map(str, SMALL), "--steps", "1000", "--simulate", "1200", "--out"]
     assert run("arch", *words, "whole").exit_code == 0
-    killed("arch", *words, "killed", once="killed/.arch-1000-2-0/raced*")
+    killed("arch", *words, "killed", once="killed/.gumbelrace/arch-1000-2-0/raced*")
     assert not (tmp_path / "killed" / ORDERS).exists()
     assert run("arch", *words, "killed").exit_code == 0
     for name in (ORDERS, "parameters.csv", "tracks.csv"):

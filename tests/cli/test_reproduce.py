@@ -56,7 +56,9 @@ def test_ctrl_c_keeps_what_is_done(run, small, tmp_path, monkeypatch):
 
     with monkeypatch.context() as context:
         context.setattr(Store, "add", interrupted)
-        assert run(*words, "stopped").exit_code == 130
+        result = run(*words, "stopped")
+        assert result.exit_code == 130
+        assert result.stderr == "gumbelrace: interrupted; the same command goes on where it was\n"
     assert not (tmp_path / "stopped" / "synthetic.html").exists()
     monkeypatch.setattr(Store, "add", lambda store, key, row: (kept.append(key), add(store, key, row)))
     assert run(*words, "stopped").exit_code == 0

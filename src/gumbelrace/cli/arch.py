@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from gumbelrace.applications.arch import ORDERS, models_of
 from gumbelrace.applications.arch_chains import Plan, check_packages, choose_order, write_result
+from gumbelrace.cli.folders import Folder, Restart, Run, results
 from gumbelrace.cli.shared import (
-    Folder,
     PriceOptions,
     Seed,
     described,
@@ -24,7 +24,6 @@ from gumbelrace.methods.base import checked_delta
 from gumbelrace.models.arch.data import Returns
 from gumbelrace.report.arch import arch_page, plan_facts, summary
 from gumbelrace.report.page import write_page
-from gumbelrace.tables.writing import make_folder
 
 # Steps whose decisions are made again exactly, at most: none wrong of so many is a rate below 0.0025.
 AUDITED = 1500
@@ -53,6 +52,13 @@ class ArchOptions(PriceOptions):
         0.05
     )
     seed: Seed = 0
+    restart: Restart = False
+
+    @property
+    def run_options(self) -> dict[str, Any]:
+        """Options on which the result depends, besides the data."""
+        names = ("orders", "steps", "chains", "delta", "seed")
+        return {f"--{name}": getattr(self, name) for name in names}
 
 
 @grouped
@@ -80,12 +86,13 @@ def arch(options: ArchOptions) -> None:
     wanted = numbers(options.orders)
     returns = read_or_simulate(options)
     models_of(returns, wanted)  # what is wrong with them is said before a folder is made
-    folder = make_folder(options.out)
-    result = choose_order(returns, wanted, plan, folder, waiting)
-    with waiting("making the page"):
-        files = write_result(folder, result)
-        facts = described(returns, result.fitted.data.size) | plan_facts(plan)
-        write_page(folder / PAGE, arch_page(result, returns.values.tolist(), facts, files))
+    run = Run("arch", options.run_options, returns.digest)
+    with results(options.out, run, options.restart) as (folder, work):
+        result = choose_order(returns, wanted, plan, work, waiting)
+        with waiting("making the page"):
+            files = write_result(folder, result)
+            facts = described(returns, result.fitted.data.size) | plan_facts(plan)
+            write_page(folder / PAGE, arch_page(result, returns.values.tolist(), facts, files))
     print(paragraphs([*summary(result), *options.remarks(returns), ("page", str(folder / PAGE))]))
 
 

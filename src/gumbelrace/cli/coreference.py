@@ -18,11 +18,11 @@ from gumbelrace.applications.coreference import (
     simulated_mentions,
     write_resolved,
 )
+from gumbelrace.cli.folders import Folder, Restart, Run, results
 from gumbelrace.cli.shared import (
     Complete,
     Delta,
     Fields,
-    Folder,
     Jobs,
     Seed,
     Separator,
@@ -45,7 +45,6 @@ from gumbelrace.report.coreference import coreference_page, summary, task_facts
 from gumbelrace.report.page import write_page
 from gumbelrace.tables.delimited import dialect
 from gumbelrace.tables.mentions import ReadMentions, read_mentions
-from gumbelrace.tables.writing import make_folder
 
 PAGE, AUTO = "coreference.html", "auto"
 # The command that needs no name.
@@ -113,6 +112,13 @@ class ResolveOptions:
     delta: Delta = 0.05
     seed: Seed = 0
     jobs: Jobs = None
+    restart: Restart = False
+
+    @property
+    def run_options(self) -> dict[str, Any]:
+        """Options on which clusters depend, besides mentions and weights; what is done serves more runs."""
+        names = ("sampler", "complete", "sweeps", "starts", "delta", "seed")
+        return {f"--{name}": getattr(self, name) for name in names}
 
 
 @app.command(RESOLVE)
@@ -146,14 +152,14 @@ def resolve_file(options: ResolveOptions) -> None:
     )
     samplers = chosen_samplers(options, largest=max(map(len, found.mentions.rows_by_block())))
     task = Task(found.mentions, factor, search, samplers, options.runs, options.seed, options.complete)
-    folder = make_folder(options.out)
-    place = folder / f".coreference-{options.starts}-{options.sweeps}-{options.seed}"
-    with counting("clustering", task.work) as finished:
-        resolved = resolve(task, place, options.jobs or processors(), finished)
-    with waiting("making the page"):
-        files = write_resolved(folder, resolved, found.ids) | write_skipped(folder, found.skipped)
-        facts = task_facts(task) | {word.capitalize(): text for word, text in skipped(found)}
-        write_page(folder / PAGE, coreference_page(resolved, facts, files))
+    run = Run("coreference", options.run_options, task.identity["mentions"])
+    with results(options.out, run, options.restart) as (folder, work):
+        with counting("clustering", task.work) as finished:
+            resolved = resolve(task, work / "search", options.jobs or processors(), finished)
+        with waiting("making the page"):
+            files = write_resolved(folder, resolved, found.ids) | write_skipped(folder, found.skipped)
+            facts = task_facts(task) | {word.capitalize(): text for word, text in skipped(found)}
+            write_page(folder / PAGE, coreference_page(resolved, facts, files))
     print(paragraphs([*summary(resolved), *skipped(found), ("page", str(folder / PAGE))]))
 
 

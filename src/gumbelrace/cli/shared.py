@@ -48,9 +48,6 @@ Delta = Annotated[
     float, typer.Option(metavar="DELTA", help="How likely an error may be: more than 0, less than 1.")
 ]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same result.")]
-Folder = Annotated[
-    Path, typer.Option(metavar="FOLDER", help="Write the page and the data here; made if missing.")
-]
 Jobs = Annotated[int | None, no_default("N", "Threads; default: as many as processors.", least=1)]
 COLUMN = "Read FIELD (author, coauthors, label, ...) from the column NAME; may be repeated."
 Fields = Annotated[list[str] | None, no_default("FIELD=NAME", COLUMN, "--column")]

@@ -8,9 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gumbelrace.errors import InvalidArgument, InvalidFile, optional
 from gumbelrace.tables.delimited import NOT_UTF8, CsvFile, Dialect
-from gumbelrace.tables.numbers import listed
+from gumbelrace.tables.numbers import float_array, listed, plain_array
 from gumbelrace.tables.source import Source, open_source
 
 # Bytes of a Parquet file read at a time, and the most cells that are held.
@@ -36,7 +39,7 @@ def columns_of(source: Source, dialect: Dialect = RECOGNISED) -> Iterator["Colum
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InvalidFile(f"{name} is not a gzip file, or is damaged; compress it again") from error
     except (csv.Error, pa.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.errno:
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno):
             raise  # of the system, in its own words
         raise InvalidFile(
             f"{name} is not a {kind} file, or is damaged ({error}); write it again"
@@ -118,17 +121,26 @@ def cells_of(file: ColumnFile, names: Sequence[str]) -> list[Any]:
     pa, batches = optional("pyarrow", "cli"), list(file.batches(names))
     if not any(batch.num_rows for batch in batches):
         raise InvalidFile(f"{file.name} has no rows; give at least one")
-    columns = (pa.chunked_array([batch.column(i) for batch in batches]) for i in range(len(names)))
-    return [_cells(column) for column in columns]
+    return [_cells(pa.chunked_array([batch.column(i) for batch in batches])) for i in range(len(names))]
 
 
-def _cells(column: Any) -> Any:
-    types, compute = optional("pyarrow.types", "cli"), optional("pyarrow.compute", "cli")
-    if types.is_string(column.type):
+def _cells(chunks: Any) -> NDArray[Any]:
+    """Give numbers and times as such, NaN and NaT where they are missing, and all else as objects."""
+    pa, compute = optional("pyarrow", "cli"), optional("pyarrow.compute", "cli")
+    column = pa.concat_arrays(chunks.chunks)
+    if pa.types.is_string(column.type):
         column = compute.utf8_trim_whitespace(column)
-    if getattr(column.type, "tz", None):
-        column = compute.local_timestamp(column)
-    return column.to_numpy()
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("s"))
+    if pa.types.is_timestamp(column.type):
+        local = compute.local_timestamp(column) if column.type.tz else column
+        counts = plain_array(local.cast(pa.int64()), np.int64, missing=np.iinfo(np.int64).min)
+        return counts.view(f"datetime64[{column.type.unit}]")  # the least is NaT
+    if pa.types.is_integer(column.type) and column.null_count == 0:
+        return plain_array(column.cast(pa.int64()), np.int64)
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        return float_array(column)
+    return np.array(column.to_pylist(), dtype=object)
 
 
 def texts(column: Any) -> list[str]:

@@ -99,6 +99,27 @@ def number(text: str) -> float | None:
         return TRUTH.get(text.strip().lower())
 
 
+def float_array(column: Any) -> Floats:
+    """Give the numbers of a column of Arrow, NaN where they are missing."""
+    return plain_array(column.cast(optional("pyarrow", "cli").float64(), safe=False), np.float64, np.nan)
+
+
+def plain_array(column: Any, dtype: Any, missing: float | None = None) -> NDArray[Any]:
+    """Give a column of Arrow as it lies in memory, with `missing` where there is none.
+
+    Its own conversion to NumPy loads pandas, which takes long, and swallows Ctrl-C meanwhile.
+    """
+    if len(column) == 0:
+        return np.empty(0, dtype)
+    valid, values = column.buffers()[:2]
+    array = np.frombuffer(values, dtype, len(column), column.offset * np.dtype(dtype).itemsize)
+    if column.null_count == 0:
+        return array
+    bits = np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little")
+    there = bits[column.offset : column.offset + len(column)].astype(bool)
+    return np.where(there, array, np.array(missing, dtype))
+
+
 def _check_types(batch: Any, file: str) -> None:
     types = optional("pyarrow", "cli").types
     numeric = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
@@ -117,10 +138,10 @@ def _column(column: Any) -> Floats:
         with suppress(pa.ArrowInvalid):
             ready = prepared(column)
             ready.slice(0, 1).cast(pa.float64(), safe=False)  # a long cast takes long to fail
-            return np.asarray(ready.cast(pa.float64(), safe=False), np.float64)
-    texts = column.fill_null("nan").dictionary_encode()  # truth values, or what is no number at all
-    known = np.array([number(text) for text in texts.dictionary.to_pylist()], np.float64)
-    return known.take(np.asarray(texts.indices))
+            return float_array(ready)
+    texts = column.dictionary_encode()  # truth values, or what is no number at all
+    known = np.array([*(number(text) for text in texts.dictionary.to_pylist()), np.nan], np.float64)
+    return known.take(plain_array(texts.indices, np.int32, missing=-1))  # the last one
 
 
 def _check_texts(block: Floats, batch: Any, plain: Any, complaint: str, first: int) -> None:

@@ -8,6 +8,7 @@ models of all orders have the same rows. The squares lie backwards in time: thos
 follow one another, and a row costs no memory of its own.
 """
 
+import hashlib
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
@@ -117,6 +118,11 @@ class Returns:
     repairs: Repairs = NONE
     holes: tuple[tuple[np.datetime64, np.datetime64], ...] = ()
     overnight: Overnight | None = None
+
+    @property
+    def digest(self) -> str:
+        """A text that other returns do not have."""
+        return hashlib.sha256(self.values.tobytes() + self.lengths.tobytes()).hexdigest()
 
 
 def standardised(returns: ArrayLike, segments: ArrayLike | None = None) -> Returns:
