@@ -47,6 +47,18 @@ def test_draws_and_outcomes_say_the_same():
     assert f"fraction={draws.fraction:.3g}, promise=0.05 proved" in repr(draws)
     assert "0.05 assumed" in repr(gr.best(population, method=gr.Race(), rng=0))
     assert repr(gr.sample(population, size=0)).startswith("Draws(0 of {}, fraction=0")
+    shown = str(draws).splitlines()
+    assert shown[0].startswith(f"500 draws: {counts.argmax()} {counts.max() / 500:.1%}, ")
+    assert shown[1:3] == [f"{draws.fraction:.2%} of the rewards read by a draw", str(draws.tv_bound)]
+    assert str(outcome).splitlines() == [
+        f"best is arm {outcome.arm}",
+        f"{outcome.fraction:.2%} of the rewards read ({outcome.evaluations:,}), {outcome.looks} looks",
+        "wrong with a probability of at most 0.05, proved",
+    ]
+    assert str(gr.best(population, method=gr.Exact())).splitlines()[-1] == "exact"
+    assert str(gr.sample(population, size=0)).startswith("0 draws")
+    for text in (shown, [str(outcome), str(gr.best(population, method=gr.Race(), rng=0))]):
+        assert all(map(str.isascii, text))  # every terminal can show them
 
 
 @pytest.mark.parametrize("method", ONE_OF_EACH, ids=repr)

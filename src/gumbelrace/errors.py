@@ -92,6 +92,10 @@ class BlindPilot(UserWarning):
     """The points of a pilot differ so little that it cannot tell which rows matter."""
 
 
+class NoCache(UserWarning):
+    """Compiled code cannot be kept on disk: every process compiles anew."""
+
+
 class PoorFit(UserWarning):
     """A normal law is so far from a posterior that tests by few rows save little."""
 
@@ -120,6 +124,8 @@ def optional(name: str, extra: str) -> Any:
     """
     try:
         return import_module(name)
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         missing = error.name or name
         raise MissingPackage(f'{missing} is not installed; pip install "gumbelrace[{extra}]"') from error
+    except ImportError as error:
+        raise MissingPackage(f"{name} cannot be loaded ({error}); install it again") from error

@@ -69,7 +69,7 @@ class TotalVariation:
         """Say the bound and what it rests on."""
         ground = "proved" if self.proved else f"assuming that {self.assumption}"
         average = " (on average over the order of the rows, which the draws share)" * self.shared_order
-        promised = f"total variation ≤ {self.bound:g}, {ground}{average}"
+        promised = f"total variation at most {self.bound:g}, {ground}{average}"
         if self.seen > self.bound:
             return f"total variation about {self.seen:.1g}, by the rows read; promised was: {promised}"
         return promised + by_rows_read(self.seen)
@@ -146,6 +146,24 @@ class Draws:
         read = f"fraction={self.fraction:.3g}, promise={self.promise}{by_rows_read(self.law_error)}"
         return f"Draws({len(self.arms)} of {{{shown}{more}}}, {read})"
 
+    def __str__(self) -> str:
+        """Say in a few lines which states were drawn, what was read, and how sure that is."""
+        states, counts = np.unique(self.arms, return_counts=True)
+        order = np.argsort(-counts, kind="stable")[:SHOWN]
+        shares = [
+            f"{self.arm_names[states[k]] if self.arm_names else states[k]} {counts[k] / len(self.arms):.1%}"
+            for k in order
+        ]
+        more = f" and {len(states) - SHOWN:,} states more" if len(states) > SHOWN else ""
+        checked = [] if self.checked is None else [f"checked: {self.checked}"]
+        lines = [
+            f"{len(self.arms):,} draws: {', '.join(shares)}{more}",
+            f"{self.fraction:.2%} of the rewards read by a draw",
+            str(self.tv_bound),
+            *checked,
+        ]
+        return "\n".join(lines)
+
 
 def sample(
     population: Population | ArrayLike,
@@ -205,7 +223,7 @@ def sample(
     >>> np.bincount(draws.arms, minlength=3).argmax()
     np.int64(1)
     >>> print(draws.tv_bound)
-    total variation ≤ 0.05, proved (on average over the order of the rows, which the draws share)
+    total variation at most 0.05, proved (on average over the order of the rows, which the draws share)
     """
     rng, rewards = as_generator(rng), as_population(population)
     method = single_method(delta, method)

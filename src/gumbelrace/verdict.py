@@ -168,6 +168,13 @@ class Audit:
         law_is_off = self.law is not None and self.law.breaks(self.promise.delta)
         return law_is_off or self.interval[0] > self.promise.delta
 
+    @property
+    def sure(self) -> bool:
+        """Whether nothing that the draws leave open is more than was promised; exact answers are sure."""
+        if self.law is not None:
+            return not self.law.reaches(self.promise.delta)
+        return self.draws > 0 and (self.promise.delta == 0.0 or self.interval[1] <= self.promise.delta)
+
     def warn(self) -> None:
         """Warn if the promise is broken, or something impossible was drawn."""
         if self.broken or self.impossible:
@@ -208,8 +215,9 @@ class Audit:
         )
 
     def _verdict(self) -> str:
-        unsure = self.law.reaches(self.promise.delta) if self.law is not None else self.draws == 0
-        words = "broken" if self.broken else "not contradicted" if unsure else "kept"
+        words = "broken" if self.broken else "kept" if self.sure else "not contradicted"
+        if self.draws > 0 and not (self.broken or self.sure):
+            words += f" ({self.errors} of {self.draws}; up to {self.interval[1]:.2g})"
         if self.impossible:
             words += f", {self.impossible} draws of probability zero"
         if self.bias:

@@ -135,21 +135,105 @@ def test_ctrl_c_is_one_line(tmp_path, command):
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "reading\n"
-    stdout, stderr = interrupted(process)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stdout, stderr) == (130, "", "gumbelrace: interrupted\n")
     assert out.read_text() == "old"
     assert sorted(os.listdir(tmp_path)) == ["draws.csv", "scores.csv"]
 
 
-def interrupted(process):
-    """Press Ctrl-C until it ends: once is lost now and then, in code that cannot raise exceptions."""
-    for _ in range(5):
-        process.send_signal(signal.SIGINT)
-        try:
-            return process.communicate(timeout=20)
-        except subprocess.TimeoutExpired:
-            continue
-    raise AssertionError("it does not hear Ctrl-C")
+@pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
+@pytest.mark.parametrize("lost", ["except KeyboardInterrupt: pass", "finally: return"])
+def test_ctrl_c_that_was_lost_comes_again(tmp_path, lost):
+    """Once, while something is read that swallows it: without more ado the command ends all the same."""
+    (tmp_path / "scores.csv").write_text("a,b\n" + "0,1\n1,0\n" * 10)
+    process = subprocess.Popen(
+        [sys.executable, "-c", DEAF.format(lost=lost), "best", str(tmp_path / "scores.csv")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "reading\n"
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout, stderr) == (130, "", "gumbelrace: interrupted\n")
+
+
+DEAF = """
+import time
+from gumbelrace.tables.population import RowFile
+from gumbelrace.__main__ import main
+
+def deaf():
+    try:
+        time.sleep(600)
+    {lost}
+
+def slowly(*_):
+    print("reading", flush=True)
+    deaf()
+    time.sleep(600)
+
+RowFile.read_chunks = slowly
+exit(main())
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
+@pytest.mark.parametrize("module", ["typer", "numba", "pyarrow"])
+def test_ctrl_c_during_imports_is_one_line(tmp_path, module):
+    """A stand-in for a module says that it is being loaded, and takes long."""
+    (tmp_path / "scores.csv").write_text("a,b\n" + "0,1\n1,0\n" * 10)
+    (tmp_path / f"{module}.py").write_text("import time\nprint('loading', flush=True)\ntime.sleep(600)\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gumbelrace", "best", str(tmp_path / "scores.csv")],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "loading\n"
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout, stderr) == (130, "", "gumbelrace: interrupted\n")
+
+
+def test_an_unwritable_cache_is_said_once_and_harmless():
+    """All kernels are loaded, none is compiled, and the command comes to what is wrong with the file."""
+    note, complaint = python("-c", NO_CACHE, "best", "nothing.csv").stderr.splitlines()
+    assert note.startswith("gumbelrace: note: there is no folder for compiled code")
+    assert complaint.startswith("gumbelrace: nothing.csv does not exist")
+
+
+NO_CACHE = """
+from numba.core import caching
+from gumbelrace.__main__ import main
+
+caching.CacheImpl._locator_classes = []
+exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "MemoryError('Unable to allocate 3 GiB')",
+        "pyarrow.ArrowMemoryError('malloc of size 64 failed')",
+        'RuntimeError("can\'t start new thread")',
+        "OSError(12, 'Cannot allocate memory')",
+    ],
+)
+def test_low_memory_is_one_line(fails, tmp_path, monkeypatch, error):
+    import pyarrow
+
+    def refused(*_):
+        raise eval(error, {"pyarrow": pyarrow})
+
+    (tmp_path / "scores.csv").write_text("a,b\n" + "0,1\n" * 10)
+    monkeypatch.setattr("gumbelrace.tables.population._copy", refused)
+    assert fails("best", "scores.csv").startswith("there is not enough memory (")
 
 
 SLOW = """

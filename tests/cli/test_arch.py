@@ -68,6 +68,49 @@ def test_prices_from_a_file(run, short, tmp_path):
     assert "9 overnight" in page
 
 
+def test_holes_are_told_and_cut(run, short, tmp_path):
+    """Two rows without a price and a year without any: counted and named on the terminal and the page."""
+    prices(tmp_path / "prices.csv", 630)
+    head, *lines = (tmp_path / "prices.csv").read_text().splitlines()
+    later = [line.replace("2024-", "2025-") for line in lines[350:]]
+    times = [lines[k].split(",")[0] for k in (10, 20)]
+    lines[10], lines[20] = (f"{time}," for time in times)
+    (tmp_path / "holes.csv").write_text("\n".join([head.replace("close", "Close"), *lines[:350], *later]))
+    result = run("arch", "holes.csv", "--out", "results", *SMALL)
+    assert result.exit_code == 0, result.output
+    shown = " ".join(result.stdout.split())
+    assert "mended 2 missing, 7 overnight, 2 gaps, 1 long gaps" in shown
+    assert "gap no price from 2024-01-05 14:45 to 2025-01-06 09:00: the series is cut there" in shown
+    page = (tmp_path / "results" / "arch.html").read_text(encoding="utf-8")
+    assert "619 in 2 segments" in page
+    assert "2024-01-05 14:45 to 2025-01-06 09:00" in page
+
+    joined = run("arch", "holes.csv", "--out", "joined", "--longest-gap", 400, *SMALL)
+    assert "gap " not in joined.stdout
+    assert "619 in 1 segment" in (tmp_path / "joined" / "arch.html").read_text(encoding="utf-8")
+
+
+def test_daily_prices_counted_in_seconds(run, short, tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{1.6e9 + 86400 * day:.0f},{price}" for day, price in enumerate(np.exp(rng.normal(size=400)))]
+    (tmp_path / "daily.csv").write_text("\n".join(["datetime,close", *lines]))
+    result = run("arch", "daily.csv", "--out", "results", *SMALL)
+    assert result.exit_code == 0, result.output
+    assert "overnight returns from day to day are kept" in " ".join(result.stdout.split())
+    assert "399 in 1 segment" in (tmp_path / "results" / "arch.html").read_text(encoding="utf-8")
+
+
+def test_what_is_wrong_with_prices_is_said_with_the_remedy(fails, tmp_path):
+    prices(tmp_path / "prices.csv", 60)
+    assert fails("arch", "prices.csv", "--price", "paid") == (
+        "prices.csv has no column 'paid'; name one of 'datetime', 'close' by --price"
+    )
+    (tmp_path / "daily.csv").write_text("datetime,close\n2024-01-02,1\n2024-01-03,2\n2024-01-04,1\n")
+    said = fails("arch", "daily.csv", "--overnight", "dropped")
+    assert said.startswith("daily.csv: 3 usable prices give no return")
+    assert "--overnight kept" in said
+
+
 def test_mistakes(fails, tmp_path):
     prices(tmp_path / "prices.csv", 200)
     assert "not both" in fails("arch")
@@ -82,16 +125,35 @@ def test_mistakes(fails, tmp_path):
     assert not (tmp_path / "arch").exists()
 
 
-def test_another_series_does_not_go_on_from_a_checkpoint(run, fails, short, tmp_path):
-    assert run("arch", "--simulate", 1000, "--out", "results", *SMALL).exit_code == 0
-    assert "another path" in fails("arch", "--simulate", 1100, "--out", "results", *SMALL)
+def test_a_folder_belongs_to_one_run(run, fails, short, tmp_path):
+    """README's own lines: another command, other data or options never replace what is there unasked."""
+    words = ("--out", "results", *SMALL)
+    assert run("arch", "--simulate", 1000, *words).exit_code == 0
+    before = contents(tmp_path / "results")
+    remedy = "; choose another --out, or --restart to replace it"
+    assert fails("arch", "--simulate", 1100, *words) == "results holds a run on other data" + remedy
+    said = fails("arch", "--simulate", 1000, *words, "--steps", 500)
+    assert said == "results holds a run with --steps 400, not 500" + remedy
+    said = fails("reproduce", "arch", "--quick", "--out", "results")
+    assert said == "results holds a run of gumbelrace arch" + remedy
+    assert contents(tmp_path / "results") == before
+    assert run("arch", "--simulate", 1100, *words, "--restart").exit_code == 0
+    assert contents(tmp_path / "results") != before
+    (path,) = tmp_path.glob("results/.gumbelrace/arch-*/raced/run.json")
+    path.write_text(path.read_text().replace('"chains": 2', '"chains": 3'))
+    said = fails("arch", "--simulate", 1100, *words)
+    assert said == "results holds a run of another version" + remedy
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.glob("*.*") if path.is_file()}
 
 
 def test_a_killed_run_goes_on_to_the_same_result(run, killed, tmp_path):
     """SIGKILL while chains run: the next call goes on from its checkpoints, as if nothing had happened."""
     words = [*map(str, SMALL), "--steps", "1000", "--simulate", "1200", "--out"]
     assert run("arch", *words, "whole").exit_code == 0
-    killed("arch", *words, "killed", once="killed/.arch-1000-2-0/raced*")
+    killed("arch", *words, "killed", once="killed/.gumbelrace/arch-1000-2-0/raced*")
     assert not (tmp_path / "killed" / ORDERS).exists()
     assert run("arch", *words, "killed").exit_code == 0
     for name in (ORDERS, "parameters.csv", "tracks.csv"):
@@ -106,7 +168,7 @@ def test_reproduce_shows_the_papers_setting_and_ours(run, tmp_path, monkeypatch)
     prices(tmp_path / "prices.csv")
     result = run("reproduce", "arch", "--data", "prices.csv", "--quick", "--out", "results")
     assert result.exit_code == 0, result.output
-    assert "claims" in result.stdout
+    assert "it cannot be said" in " ".join(result.stdout.split())  # of 10 steps
     folder = tmp_path / "results"
     page = (folder / "arch.html").read_text(encoding="utf-8")
     assert page.count("<svg") >= 8

@@ -73,11 +73,30 @@ def test_without_labels_there_is_no_f1(run, labelled, tmp_path):
     assert "(a) F1" not in page
 
 
+def test_mentions_without_an_author_are_skipped_and_listed(run, fails, labelled, tmp_path):
+    names, *lines = csv.reader(labelled.read_text(encoding="utf-8").splitlines())
+    lines[3][names.index("inventor")] = lines[7][names.index("inventor")] = ""
+    with open(labelled, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([[name.replace("inventor", "Author") for name in names], *lines])
+    result = run("coreference", "mentions.csv", "--sweeps", 3, "--out", "results")
+    assert result.exit_code == 0, result.output
+    assert "skipped 2 without an author (3, 7); all are in skipped.csv" in " ".join(result.stdout.split())
+    folder = tmp_path / "results"
+    assert [row["mention_id"] for row in rows(folder / "skipped.csv")] == ["3", "7"]
+    ids = [row["mention_id"] for row in rows(folder / "clusters.csv")]
+    assert ids == [str(row) for row in range(400) if row not in (3, 7)]
+    assert "2 without an author" in (folder / "coreference.html").read_text(encoding="utf-8")
+    said = fails("reproduce", "coreference", "--data", "mentions.csv", "--out", "results")
+    assert said.startswith("results holds a run of gumbelrace coreference; choose another --out")
+    said = fails("coreference", "mentions.csv", "--sweeps", 4, "--out", "results")
+    assert said.startswith("results holds a run with --sweeps 3, not 4; choose another --out")
+
+
 def test_a_killed_run_goes_on_to_the_same_result(run, killed, labelled, tmp_path):
     """SIGKILL after some blocks: the next call does the others, as if nothing had happened."""
     words = ("coreference", "mentions.csv", *COLUMNS, "--sampler", "raced", "--runs", 4, "--jobs", 1)
     assert run(*words, "--out", "whole").exit_code == 0
-    place = ".coreference-4-10-0/rows.jsonl"
+    place = ".gumbelrace/search/rows.jsonl"
     killed(*words, "--out", "killed", once=f"killed/{place}")
     done, pieces = ((tmp_path / name / place).read_bytes().count(b"\n") for name in ("killed", "whole"))
     assert 0 < done < pieces

@@ -28,6 +28,7 @@ def test_numbers_are_consistent(found: list[Row]) -> None:
         assert 0.0 < row.read <= 1.0
         assert row.seconds > 0.0
         assert row.speed_up > 0.0
+        assert row.speed_up == exact.seconds / row.seconds
     assert (exact.read, exact.errors, exact.speed_up) == (1.0, 0, 1.0)
 
 

@@ -31,6 +31,12 @@ def parquet(**columns) -> bytes:
     return file.getvalue()
 
 
+def npz(**arrays) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
 def pickled() -> bytes:
     """The head of a .npy file of Python objects; what follows it is never opened."""
     head = b"{'descr': '|O', 'fortran_order': False, 'shape': (2, 2), }".ljust(117) + b"\n"
@@ -45,7 +51,7 @@ FILES = [
     ("empty.npy", b"", "empty.npy is empty"),
     ("empty.csv", b"", "empty.csv is empty"),
     ("empty.parquet", b"", "empty.parquet is empty"),
-    ("table.xlsx", b"x", "convert it to .npy, .csv, .csv.gz or .parquet"),
+    ("table.xlsx", b"x", "convert it to .npy, .npz, .csv, .csv.gz, .tsv, .tsv.gz or .parquet"),
     ("table", b"x", "convert it to"),
     ("text.npy", b"ant,bee\n1,2\n", "is not a .npy file, or is damaged"),
     ("future.npy", b"\x93NUMPY\x09\x00" + npy(TABLE)[8:], "is not a .npy file, or is damaged"),
@@ -66,10 +72,14 @@ FILES = [
     ("half.npy", npy(WITH_INF.astype(np.float16)), "row 3 (counted from 0), column 0 is inf"),
     ("allout.npy", npy(np.full((3, 2), -np.inf)), "every column holds an infinity"),
     ("one.csv", b"ant\n1\n2\n", "one column, 'ant'"),
-    ("semicolons.csv", b"ant;bee\n1;2\n", "one column, 'ant;bee'; give two or more, with commas"),
+    ("colons.csv", b"ant:bee\n1:2\n", "one column, 'ant:bee'; give two or more, or say by --sep"),
+    ("unclear.csv", b"ant;bee\n1,234;2\n", "but '1,234'; say by --decimal what stands before decimals"),
+    ("mixed.csv", b"ant;bee\n" + b"1,5;2\n" * 60 + b"1;1.234\n", "row 60 (counted from 0) of column 'bee'"),
     ("nohead.csv", b"0.5,0.25\n0.75,1\n", "its first line must have the names"),
     ("blank.csv", b"\nant,bee\n1,2\n", "begins with an empty line"),
-    ("index.csv", b",ant,bee\n0,1,2\n", "column 0 (counted from 0) has no name"),
+    ("index.csv", b"index,ant\n0,1\n1,1\n2,1\n3,1\n4,1\n", "with 'ant' alone there is nothing"),
+    ("two.npz", npz(a=TABLE, b=TABLE), "two.npz holds 2 arrays; save the one that is meant"),
+    ("cut.npz", npz(a=TABLE)[:-30], "is not a .npz file, or is damaged"),
     ("twice.csv", b"ant,bee,ant\n1,2,3\n", "column 'ant' is there twice"),
     ("norows.csv", b"ant,bee\n", "has no rows"),
     ("norows2.csv", b"ant,bee", "has no rows"),
@@ -105,6 +115,7 @@ def test_bad_files(fails, tmp_path, command, name, content, complaint):
     if command == "sample" and name == "allout.npy":
         complaint = "every column holds a -inf"
     assert complaint in said
+    assert said.startswith(name)
     assert os.listdir(tmp_path) == [name]
 
 
@@ -178,9 +189,9 @@ def test_unknown_commands(fails):
 def test_a_file_that_shrinks(fails, tmp_path, monkeypatch):
     (tmp_path / "good.npy").write_bytes(npy(np.zeros((1000, 3))))
 
-    def cut_after(file, path):
-        found = npy_layout(file, path)
-        os.truncate(path, 200)
+    def cut_after(source):
+        found = npy_layout(source)
+        os.truncate(source.name, 200)
         return found
 
     monkeypatch.setattr(population, "npy_layout", cut_after)

@@ -136,7 +136,7 @@ def test_an_old_file_is_kept_when_writing_fails(fails, tmp_path, monkeypatch, sc
     np.save(tmp_path / "scores.npy", scores)
     (tmp_path / "draws.csv").write_text("old")
     monkeypatch.setitem(writing.WRITERS, ".csv", stop)
-    assert "No space left" in fails("sample", "scores.npy", "--out", "draws.csv")
+    assert fails("sample", "scores.npy", "--out", "draws.csv") == "draws.csv: No space left on device"
     assert (tmp_path / "draws.csv").read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["draws.csv", "scores.npy"]
 

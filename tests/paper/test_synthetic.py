@@ -5,7 +5,7 @@ import re
 import pytest
 from tests.report.studies import DELTAS, DRAWS, METHODS, race, records, study
 
-from gumbelrace.paper.claims import claims_sentence, claims_table
+from gumbelrace.paper.claims import claims_sentence, claims_summary, claims_table
 from gumbelrace.paper.synthetic import key_records, key_sentence, key_table, synthetic_page
 from gumbelrace.paper.synthetic_figures import (
     FIGURES,
@@ -141,8 +141,10 @@ def test_key_sentence_names_the_fastest():
     some = [one(seconds=1e-4), one("Racing-Normal", seconds=2e-4, read=0.2)]
     assert key_sentence(some) == (
         "Betting is the fastest: 4.0× as fast as an exact scan; Racing-Normal reads least, 20% of the "
-        "rewards. No method erred more often than δ = 0.01 allows."
+        "rewards. No method errs more often than δ = 0.01 allows."
     )
+    few = key_sentence([record._replace(errors=0, draws=5) for record in some])
+    assert few.endswith("errs more often than δ = 0.01 allows is not contradicted (0 of 5; up to 0.52).")
     assert "it reads 50% of the rewards, the least of all" in key_sentence(some[:1])
 
 
@@ -156,6 +158,7 @@ def test_claims_have_their_verdicts():
     claims = study().claims
     assert [row[2].text for row in claims_table(claims).rows] == ["differs", "held", "cannot be said"]
     assert claims_sentence(claims) == "Of 3 statements, 1 held and 1 did not; of 1 it cannot be said."
+    assert claims_summary(claims)[0] == ("claims", "1 of 3 held; of 1 it cannot be said")
     assert claims_sentence(claims[:2]) == "Of 2 statements, 1 held and 1 did not."
 
 

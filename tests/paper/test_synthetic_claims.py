@@ -117,3 +117,10 @@ def test_the_worst_point_of_racing_normal_is_named():
     claim = claims.normal_keeps_its_promise(records)
     assert claim.held is False
     assert "Worst at D=100, σ=0.1, normal, δ=0.001: 40 errors" in claim.why
+
+
+def test_few_draws_neither_hold_nor_break_a_promise():
+    """0 of 5 at δ = 0.01 leave up to 3 errors open, of 0.05 allowed; 0 of 1,000 show that it is kept."""
+    found = [claims.promise([(errors, draws, 0.01)]) for errors, draws in ((0, 5), (0, 1000), (30, 1000))]
+    assert [one.held for one in found] == [None, True, False]
+    assert str(found[0]).endswith("together 0 errors (up to 3.0), of 0.1 allowed")

@@ -126,7 +126,7 @@ def test_what_is_said_of_the_order():
     computed = gr.sample(as_factors(rare_ones()), size=2, rng=seeded()).tv_bound
     assert (shared.shared_order, each.shared_order, computed.shared_order) == (True, False, False)
     assert "average over the order" in str(shared)
-    assert str(each) == str(computed) == "total variation ≤ 0.05, proved"
+    assert str(each) == str(computed) == "total variation at most 0.05, proved"
 
 
 def test_rows_said_to_be_shuffled_are_an_assumption():

@@ -2,7 +2,6 @@
 
 import gzip
 import io
-from pathlib import Path
 
 import numpy as np
 import pyarrow
@@ -12,8 +11,11 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from gumbelrace.errors import InvalidArgument, InvalidFile
-from gumbelrace.tables import columns
-from gumbelrace.tables.columns import CsvFile, column_names, number, numbers, read_columns, texts
+from gumbelrace.tables import delimited
+from gumbelrace.tables.columns import open_columns, read_columns, texts
+from gumbelrace.tables.delimited import CsvFile
+from gumbelrace.tables.numbers import number, numbers
+from gumbelrace.tables.source import Source
 
 TEXT = 'author,title,year\n"Li, Wei", On races ,1999\n\nBo Ma,,\n'
 
@@ -25,7 +27,8 @@ def test_csv_gzip_and_parquet_give_the_same_texts(tmp_path):
     table = {"author": ["Li, Wei", "Bo Ma"], "title": ["On races", None], "year": [1999, None]}
     parquet.write_table(pyarrow.table(table), tmp_path / "a.parquet")
     for path in sorted(tmp_path.iterdir()):
-        assert column_names(path) == ["author", "title", "year"]
+        with open_columns(path) as file:
+            assert file.names == ["author", "title", "year"]
         read = [texts(column) for column in read_columns(path, ["year", "author", "title"])]
         assert read == [["1999", ""], ["Li, Wei", "Bo Ma"], ["On races", ""]]
 
@@ -50,9 +53,8 @@ def test_bad_files_are_explained(tmp_path, text, complaint):
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
-    for read in (column_names, lambda path: read_columns(path, [])):
-        with pytest.raises(InvalidArgument, match=r"none\.csv does not exist"):
-            read(tmp_path / "none.csv")
+    with pytest.raises(InvalidArgument, match=r"none\.csv does not exist"):
+        read_columns(tmp_path / "none.csv", [])
 
 
 NUMBERS = st.one_of(
@@ -79,13 +81,13 @@ def csv_texts(draw) -> tuple[str, list[list[str]]]:
 def test_numbers_are_those_of_the_texts(pair, packed, block):
     text, rows = pair
     data = gzip.compress(text.encode()) if packed else text.encode()
-    file = CsvFile(io.BytesIO(data), Path("table.csv.gz" if packed else "table.csv"))
+    file = CsvFile(Source(io.BytesIO(data), "table", ".csv.gz" if packed else ".csv"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            columns, "CSV_BLOCKS", (block, 2**12)
+            delimited, "CSV_BLOCKS", (block, 2**12)
         )  # batches of a few rows, or rows that fit in none
         batches = file.batches(file.names[::-1])
-        found = np.concatenate([numbers(batch, file.path, 0) for batch in batches])
+        found = np.concatenate([numbers(batch, file.name, 0) for batch in batches])
     expected = [[float({"true": 1, "false": 0}.get(t.lower(), t)) for t in row[::-1]] for row in rows]
     np.testing.assert_array_equal(found, expected)
     assert file.names == [f"name, {i}" for i in range(len(rows[0]))]
@@ -93,18 +95,18 @@ def test_numbers_are_those_of_the_texts(pair, packed, block):
 
 def test_a_row_is_named_whatever_comes_before_it(tmp_path, monkeypatch):
     """Rows are counted across blocks, without empty lines, and a cell of two lines is one cell."""
-    monkeypatch.setattr(columns, "CSV_BLOCKS", (64,))
+    monkeypatch.setattr(delimited, "CSV_BLOCKS", (64,))
     (tmp_path / "a.csv").write_text('ant,bee\n"1\n",2\n\n' + "3,4\n" * 100 + "5\n" + "6,7\n" * 100)
     with pytest.raises(InvalidFile, match=r"row 101 \(counted from 0\) has 1 entries, but there are 2"):
         read_columns(tmp_path / "a.csv", ["bee"])
 
 
 def test_a_row_that_fits_in_no_block_is_no_csv(tmp_path, monkeypatch):
-    monkeypatch.setattr(columns, "CSV_BLOCKS", (16, 64))
+    monkeypatch.setattr(delimited, "CSV_BLOCKS", (16, 64))
     (tmp_path / "a.csv").write_text("ant,bee\n1,2\n" + "3" * 200 + ",4\n5,6\n")
     with pytest.raises(InvalidFile, match=r"is not a \.csv file, or is damaged \(.*straddl"):
         read_columns(tmp_path / "a.csv", ["bee"])
-    monkeypatch.setattr(columns, "CSV_BLOCKS", (16, 64, 256))
+    monkeypatch.setattr(delimited, "CSV_BLOCKS", (16, 64, 256))
     assert read_columns(tmp_path / "a.csv", ["bee", "bee"])[1].tolist() == ["2", "4", "6"]
 
 

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 from pyarrow import parquet
 
 from gumbelrace.core.rows import Rows
-from gumbelrace.tables.columns import allowed
+from gumbelrace.tables.numbers import allowed
 from gumbelrace.tables.population import (
     CHUNK_BYTES,
     FEWEST_CHUNKS,
@@ -20,11 +20,13 @@ from gumbelrace.tables.population import (
     Chunks,
     RowFile,
     Scores,
+    Wanted,
     chunk_length,
     npy_layout,
     open_scores,
     stretches,
 )
+from gumbelrace.tables.source import Source
 
 DTYPES = ["?", "<i1", "<u2", "<i4", ">i4", "<i8", "<f2", "<f4", ">f4", "<f8", ">f8"]
 SHAPES = st.tuples(st.integers(1, 40), st.integers(2, 6))
@@ -40,11 +42,7 @@ def in_files(draw) -> tuple[np.ndarray, RowFile]:
 
 
 def layout_of(file: io.BytesIO):
-    class InMemory:
-        def stat(self):
-            return type("Stat", (), {"st_size": len(file.getvalue())})
-
-    return npy_layout(file, InMemory())
+    return npy_layout(Source(file, "memory", ".npy"))
 
 
 @given(in_files(), st.data())
@@ -73,7 +71,9 @@ def test_sums_of_chunks_add_up_to_those_of_the_columns(pair, length, lowest):
         return  # sums of very different sizes are another matter
     length = min(length, len(array))
     columns = np.arange(array.shape[1])
-    scores = Scores(file, columns, tuple(columns.tolist()), allowed(None, lowest), None, lowest=lowest)
+    scores = Scores(
+        file, columns, tuple(columns.tolist()), allowed(None, lowest, "memory"), None, lowest=lowest
+    )
     chunks = Chunks(scores, length, Rows(len(array) // length))
     expected = (-1.0 if lowest else 1.0) * bounded.sum(axis=0)
     np.testing.assert_allclose(chunks.totals(), expected, atol=1e-9)
@@ -96,7 +96,7 @@ def test_a_constant_column_stays_within_its_range(tmp_path):
     table = np.full((FEWEST_CHUNKS * 7, 2), 0.1)
     table[:, 1] = 0.3
     np.save(tmp_path / "constant.npy", table)
-    with open_scores(tmp_path / "constant.npy", limits=(0.1, 0.3)) as scores:
+    with open_scores(tmp_path / "constant.npy", Wanted(limits=(0.1, 0.3))) as scores:
         chunks = scores.population()
         assert chunks.length == 7
         sums = chunks._sums(np.arange(100), np.array([1, 0]))
@@ -117,7 +117,7 @@ def test_types_of_parquet(tmp_path):
         "t": pa.array(["no", "numbers"]),
     }
     parquet.write_table(pa.table(columns), tmp_path / "types.parquet")
-    with open_scores(tmp_path / "types.parquet", ["b", "i", "h", "d"]) as scores:
+    with open_scores(tmp_path / "types.parquet", Wanted(["b", "i", "h", "d"])) as scores:
         np.testing.assert_array_equal(all_of(scores), [[1, 1, 1.5, 1.25], [0, 2**52, 2.5, -2.5]])
         np.testing.assert_array_equal(scores.bounds, [[0, 1, 1.5, -2.5], [1, 2**52, 2.5, 1.25]])
 

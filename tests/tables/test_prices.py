@@ -75,8 +75,12 @@ def test_a_missing_package_is_named(tmp_path, without, name):
     [
         ("datetime,close\n", {}, "no rows"),
         ("", {}, "is empty; write it again"),
-        ("date,close\n2024-01-02,1\n", {}, "no column 'datetime'; it has 'date', 'close'"),
-        ("datetime,close\n2024-01-02,1\n", {"price": "open"}, "no column 'open'"),
+        ("date,close\n2024-01-02,1\n", {}, "no column 'datetime'; name one of 'date', 'close' by --time"),
+        (
+            "datetime,close\n2024-01-02,1\n",
+            {"price": "open"},
+            "no column 'open'; name one of .* by --price",
+        ),
         ("datetime,close\n2024-01-02,1\n", {"segment": "series"}, "no column 'series'"),
         (
             "datetime,close\n2024-01-02,1\n2024-01-03\n",
@@ -85,7 +89,8 @@ def test_a_missing_package_is_named(tmp_path, without, name):
         ),
         ("datetime,close\n2024-01-02,one\n", {}, "'close' holds what is no number.*one"),
         ("datetime,close\n2/1/2024,1\n", {}, "'datetime' holds what is no time.*2/1/2024"),
-        ("datetime,close\n1704188100,1\n", {}, "holds numbers; say what they count"),
+        ("datetime,close\n20240102,1\n", {}, "no seconds or milliseconds since 1970, such as 20240102"),
+        ("datetime,close\n1704188100,1\n1704188100000,2\n", {}, "no seconds or milliseconds"),
         ("datetime,close\nnoon,1\n", {"unit": "s"}, "'datetime' holds what is no number"),
         ("datetime,close\n2024-01-02,1\n", {"unit": "week"}, "unit is 'week'"),
     ],
@@ -102,3 +107,27 @@ def test_what_is_no_such_file_is_explained(tmp_path, name):
     (tmp_path / name).write_bytes(b"\x80\xff\x00nonsense")
     with pytest.raises(InvalidArgument, match="is not"):
         read_prices(tmp_path / name)
+
+
+@pytest.mark.parametrize("factor", [1, 10**3, 10**6, 10**9])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_numbers_since_1970_are_recognised(tmp_path, factor, kind):
+    counts = [1704188100 * factor, 1704188400 * factor]
+    if kind == "csv":
+        path = written(tmp_path, "Datetime,CLOSE\n" + "".join(f"{count},1\n" for count in counts))
+    else:
+        path = tmp_path / "prices.parquet"
+        parquet.write_table(pyarrow.table({"datetime": counts, "close": [1.0, 1.0]}), path)
+    same(read_prices(path), np.array(["2024-01-02T09:35", "2024-01-02T09:40"], "datetime64[s]"), [1.0, 1.0])
+
+
+def test_parts_of_seconds_are_kept(tmp_path):
+    found = read_prices(written(tmp_path, "datetime,close\n1704188100.25,1\n1704188100.75,2\n"))
+    assert np.diff(found.times) == np.timedelta64(500, "ms")
+
+
+def test_decimal_commas(tmp_path):
+    found = read_prices(
+        written(tmp_path, "datetime;close\n2024-01-02 09:35;10,5\n2024-01-02 09:40;\n;11\n")
+    )
+    same(found)

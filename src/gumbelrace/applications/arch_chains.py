@@ -348,7 +348,7 @@ def choose_order(
 
 
 def checkpoints(folder: Path, plan: Plan) -> Path:
-    return folder / f".arch-{plan.steps}-{plan.chains}-{plan.seed}"
+    return folder / f"arch-{plan.steps}-{plan.chains}-{plan.seed}"
 
 
 def run_chains(fitted: Fitted, plan: Plan, folder: Path, progress: bool = True) -> ArchResult:

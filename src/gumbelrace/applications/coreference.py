@@ -198,15 +198,19 @@ class Task:
     @property
     def identity(self) -> dict[str, Any]:
         """What another task would have to share to go on from the same store."""
-        digest = hashlib.sha256()
-        for array in (self.mentions.name, self.mentions.block, self.mentions.year, self.mentions.country):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        for one in self.mentions.sets:
-            digest.update(one.starts.tobytes() + one.tokens.tobytes())
-        digest.update(repr(self.mentions.names).encode())
-        digest.update(repr((sorted(self.factor.weights.items()), self.factor.shaping)).encode())
-        digest.update(repr(self.blocks).encode())
-        return {"mentions": digest.hexdigest(), "search": asdict(self.search), "seed": self.seed}
+        given = (sorted(self.factor.weights.items()), self.factor.shaping, self.blocks)
+        data = mentions_digest(self.mentions) + hashlib.sha256(repr(given).encode()).hexdigest()
+        return {"mentions": data, "search": asdict(self.search), "seed": self.seed}
+
+
+def mentions_digest(mentions: Mentions) -> str:
+    """Give a text that other mentions do not have."""
+    digest = hashlib.sha256(repr(mentions.names).encode())
+    for array in (mentions.name, mentions.block, mentions.year, mentions.country):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    for one in mentions.sets:
+        digest.update(one.starts.tobytes() + one.tokens.tobytes())
+    return digest.hexdigest()
 
 
 class Piece(NamedTuple):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gumbelrace.chain.checkpoint import opened
+from gumbelrace.core.atomic import named
 from gumbelrace.tables.writing import write_rows
 
 ROWS = "rows.jsonl"
@@ -36,7 +37,7 @@ class Store:
     def add(self, key: str, row: Any) -> None:
         """Keep a row; it is on disk when this returns."""
         line = json.dumps([key, row]).encode() + b"\n"
-        with open(self.path, "r+b" if self.path.exists() else "wb") as file:
+        with named(self.path), open(self.path, "r+b" if self.path.exists() else "wb") as file:
             file.seek(self._end)
             file.write(line)
             file.truncate()

@@ -1,6 +1,7 @@
 """The commands, and what all of them share: errors of one line, Ctrl-C, the version."""
 
 import sys
+import warnings
 from importlib import import_module
 from importlib.metadata import version
 from typing import Annotated, Any, NoReturn
@@ -8,9 +9,18 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from gumbelrace.cli.text import one_line
+from gumbelrace.core.interrupts import INTERRUPTS
 from gumbelrace.errors import GumbelraceError
 
 FAILED, INTERRUPTED = 2, 130
+# How the system, threads and LLVM put it.
+OUT_OF_MEMORY = (
+    "Cannot allocate memory",
+    "can't start new thread",
+    "failed to map segment",
+    "out of memory",
+)
 
 # The line that `gumbelrace --help` has of each command. What a command needs is loaded when it is called.
 COMMANDS = {
@@ -41,15 +51,28 @@ class Commands(TyperGroup):
             self.commands[args[0]] = loaded(args[0])
         return super().resolve_command(ctx, args)
 
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Read the command line; Ctrl-C meanwhile would end without a word."""
+        try:
+            return super().make_context(*args, **extra)
+        except KeyboardInterrupt:
+            INTERRUPTS.heard()
+            stop("interrupted", INTERRUPTED)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command; say in one line what stopped it."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            stop("interrupted", INTERRUPTED)
+        except KeyboardInterrupt as error:
+            INTERRUPTS.heard()
+            stop("; ".join(["interrupted", *map(str, error.args)]), INTERRUPTED)
         except BrokenPipeError:
             raise  # whoever reads our output has had enough: nothing to say
         except (GumbelraceError, OSError, MemoryError) as error:
+            stop(described(error), FAILED)
+        except (ImportError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
             stop(described(error), FAILED)
 
     def main(self, args: Any = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
@@ -58,7 +81,9 @@ class Commands(TyperGroup):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="replace")  # not every terminal knows δ
         try:
-            result = super().main(args, standalone_mode=False, **extra)
+            with warnings.catch_warnings():
+                warnings.showwarning = lambda message, *_: complain(f"note: {message}")
+                result = super().main(args, standalone_mode=False, **extra)
         except UsageProblem as error:
             complain(usage(error))
             result = FAILED
@@ -75,16 +100,21 @@ def stop(message: str, status: int) -> NoReturn:
 
 def complain(message: str) -> None:
     """Print one line on standard error."""
-    print("gumbelrace:", " ".join(message.split()), file=sys.stderr, flush=True)
+    print("gumbelrace:", one_line(message), file=sys.stderr, flush=True)
 
 
 def described(error: Exception) -> str:
     """Put an error into words."""
+    if is_out_of_memory(error):
+        return f"there is not enough memory ({str(error) or 'to go on'}); close other programs"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    if isinstance(error, MemoryError):
-        return f"there is not enough memory ({error})"
     return str(error)
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether memory is short, also where the error has another name."""
+    return isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)
 
 
 def usage(error: Any) -> str:

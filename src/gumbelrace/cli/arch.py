@@ -2,55 +2,47 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from gumbelrace.applications.arch import ORDERS, models_of
 from gumbelrace.applications.arch_chains import Plan, check_packages, choose_order, write_result
+from gumbelrace.cli.folders import Folder, Restart, Run, results
 from gumbelrace.cli.shared import (
-    AtNight,
-    Folder,
-    Price,
+    PriceOptions,
     Seed,
-    Segment,
-    Time,
     described,
     grouped,
     no_default,
     paragraphs,
-    returns_of,
     simulated_returns,
     waiting,
 )
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.base import checked_delta
-from gumbelrace.models.arch.data import Overnight, Returns
+from gumbelrace.models.arch.data import Returns
 from gumbelrace.report.arch import arch_page, plan_facts, summary
 from gumbelrace.report.page import write_page
-from gumbelrace.tables.writing import make_folder
 
 # Steps whose decisions are made again exactly, at most: none wrong of so many is a rate below 0.0025.
 AUDITED = 1500
 PAGE = "arch.html"
+PRICES = "Prices: .csv, .tsv, .csv.gz, .parquet, or - for standard input."
 
 
 @dataclass(frozen=True)
-class ArchOptions:
+class ArchOptions(PriceOptions):
     """What the command takes."""
 
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="Prices: .csv, .csv.gz or .parquet.", show_default=False),
+        typer.Argument(metavar="FILE", help=PRICES, show_default=False),
     ] = None
     out: Folder = Path("arch")
     simulated: Annotated[
         int | None, no_default("N", "Use N simulated returns of order 10.", "--simulate", least=100)
     ] = None
-    price: Price = "close"
-    time: Time = "datetime"
-    segment: Segment = None
-    overnight: AtNight = Overnight.DROPPED
     orders: Annotated[str, typer.Option(metavar="Q,Q,...", help="Orders to choose from.")] = ",".join(
         map(str, ORDERS)
     )
@@ -60,6 +52,13 @@ class ArchOptions:
         0.05
     )
     seed: Seed = 0
+    restart: Restart = False
+
+    @property
+    def run_options(self) -> dict[str, Any]:
+        """Options on which the result depends, besides the data."""
+        names = ("orders", "steps", "chains", "delta", "seed")
+        return {f"--{name}": getattr(self, name) for name in names}
 
 
 @grouped
@@ -87,13 +86,14 @@ def arch(options: ArchOptions) -> None:
     wanted = numbers(options.orders)
     returns = read_or_simulate(options)
     models_of(returns, wanted)  # what is wrong with them is said before a folder is made
-    folder = make_folder(options.out)
-    result = choose_order(returns, wanted, plan, folder, waiting)
-    with waiting("making the page"):
-        files = write_result(folder, result)
-        facts = described(returns, result.fitted.data.size) | plan_facts(plan)
-        write_page(folder / PAGE, arch_page(result, returns.values.tolist(), facts, files))
-    print(paragraphs([*summary(result), ("page", str(folder / PAGE))]))
+    run = Run("arch", options.run_options, returns.digest)
+    with results(options.out, run, options.restart) as (folder, work):
+        result = choose_order(returns, wanted, plan, work, waiting)
+        with waiting("making the page"):
+            files = write_result(folder, result)
+            facts = described(returns, result.fitted.data.size) | plan_facts(plan)
+            write_page(folder / PAGE, arch_page(result, returns.values.tolist(), facts, files))
+    print(paragraphs([*summary(result), *options.remarks(returns), ("page", str(folder / PAGE))]))
 
 
 def read_or_simulate(options: ArchOptions) -> Returns:
@@ -101,7 +101,7 @@ def read_or_simulate(options: ArchOptions) -> Returns:
         raise InvalidArgument("give a file of prices, or --simulate N, and not both")
     if options.file is None:
         return simulated_returns(options.simulated or 0, options.seed)
-    return returns_of(options.file, options.price, options.time, options.segment, options.overnight)
+    return options.read(options.file)
 
 
 def numbers(orders: str) -> list[int]:

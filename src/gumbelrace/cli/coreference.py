@@ -18,20 +18,23 @@ from gumbelrace.applications.coreference import (
     simulated_mentions,
     write_resolved,
 )
+from gumbelrace.cli.folders import Folder, Restart, Run, results
 from gumbelrace.cli.shared import (
     Complete,
     Delta,
     Fields,
-    Folder,
     Jobs,
     Seed,
+    Separator,
     counting,
     fields,
     grouped,
     no_default,
     paragraphs,
     processors,
+    skipped,
     waiting,
+    write_skipped,
 )
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.base import checked_delta
@@ -40,8 +43,8 @@ from gumbelrace.models.coreference.mentions import MISSING, blocks, mentions
 from gumbelrace.models.coreference.simulate import simulate
 from gumbelrace.report.coreference import coreference_page, summary, task_facts
 from gumbelrace.report.page import write_page
+from gumbelrace.tables.delimited import dialect
 from gumbelrace.tables.mentions import ReadMentions, read_mentions
-from gumbelrace.tables.writing import make_folder
 
 PAGE, AUTO = "coreference.html", "auto"
 # The command that needs no name.
@@ -77,7 +80,9 @@ class ResolveOptions:
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="FILE", help="Mentions, a row each: .csv, .csv.gz or .parquet.", show_default=False
+            metavar="FILE",
+            help="Mentions, a row each: .csv, .tsv, .csv.gz, .parquet, or - for standard input.",
+            show_default=False,
         ),
     ] = None
     out: Folder = Path("coreference")
@@ -85,6 +90,7 @@ class ResolveOptions:
         int | None, no_default("N", "Use N simulated mentions.", "--simulate", least=10)
     ] = None
     column: Fields = None
+    separator: Separator = None
     weights: Annotated[
         Path | None,
         no_default(
@@ -106,6 +112,13 @@ class ResolveOptions:
     delta: Delta = 0.05
     seed: Seed = 0
     jobs: Jobs = None
+    restart: Restart = False
+
+    @property
+    def run_options(self) -> dict[str, Any]:
+        """Options on which clusters depend, besides mentions and weights; what is done serves more runs."""
+        names = ("sampler", "complete", "sweeps", "starts", "delta", "seed")
+        return {f"--{name}": getattr(self, name) for name in names}
 
 
 @app.command(RESOLVE)
@@ -139,14 +152,15 @@ def resolve_file(options: ResolveOptions) -> None:
     )
     samplers = chosen_samplers(options, largest=max(map(len, found.mentions.rows_by_block())))
     task = Task(found.mentions, factor, search, samplers, options.runs, options.seed, options.complete)
-    folder = make_folder(options.out)
-    place = folder / f".coreference-{options.starts}-{options.sweeps}-{options.seed}"
-    with counting("clustering", task.work) as finished:
-        resolved = resolve(task, place, options.jobs or processors(), finished)
-    with waiting("making the page"):
-        files = write_resolved(folder, resolved, found.ids)
-        write_page(folder / PAGE, coreference_page(resolved, task_facts(task), files))
-    print(paragraphs([*summary(resolved), ("page", str(folder / PAGE))]))
+    run = Run("coreference", options.run_options, task.identity["mentions"])
+    with results(options.out, run, options.restart) as (folder, work):
+        with counting("clustering", task.work) as finished:
+            resolved = resolve(task, work / "search", options.jobs or processors(), finished)
+        with waiting("making the page"):
+            files = write_resolved(folder, resolved, found.ids) | write_skipped(folder, found.skipped)
+            facts = task_facts(task) | {word.capitalize(): text for word, text in skipped(found)}
+            write_page(folder / PAGE, coreference_page(resolved, facts, files))
+    print(paragraphs([*summary(resolved), *skipped(found), ("page", str(folder / PAGE))]))
 
 
 def mentions_and_factor(options: ResolveOptions) -> tuple[ReadMentions, Factor]:
@@ -156,7 +170,8 @@ def mentions_and_factor(options: ResolveOptions) -> tuple[ReadMentions, Factor]:
         raise InvalidArgument("give a file of mentions, or --simulate N, and not both")
     with waiting("reading mentions"):
         if options.file:
-            return read_mentions(options.file, fields(options.column)), loaded or Factor.default()
+            csv = dialect(options.separator, None)
+            return read_mentions(options.file, fields(options.column), csv), loaded or Factor.default()
         simulated = simulated_mentions(options.simulated or 0, options.seed)
     return simulated, loaded or factor_of_simulations(options.seed)
 
@@ -176,6 +191,7 @@ def fit_file(
         "weights.json"
     ),
     column: Fields = None,
+    separator: Separator = None,
     complete: Complete = False,
     seed: Seed = 0,
 ) -> None:
@@ -190,7 +206,7 @@ def fit_file(
 
     `gumbelrace coreference mentions.csv --weights weights.json`
     """
-    found = read_mentions(file, fields(column)).mentions
+    found = read_mentions(file, fields(column), dialect(separator, None)).mentions
     if not (found.label != MISSING).any():
         raise InvalidArgument(f"{file} has no labels; name their column with --column label=NAME")
     with waiting("fitting"):

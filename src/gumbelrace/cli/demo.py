@@ -1,11 +1,13 @@
 """``gumbelrace demo``: what each method reads, how often it errs, and how long it takes."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gumbelrace.applications.demo import SCALE, Row, example_race, problem, rows
+from gumbelrace.cli.shared import waiting
 from gumbelrace.report.demo import demo_page
 from gumbelrace.report.page import write_page
 from gumbelrace.tables.writing import check_output
@@ -36,12 +38,10 @@ def demo(
 def show(out: Path, size: int = 200_000, arms: int = 10, draws: int = 2000) -> None:
     """Print a table of all methods on a problem, and write a page; slow methods make fewer draws."""
     print(INTRODUCTION.format(arms=arms, size=size, scale=SCALE))
-    print(f"{HEADER}\n{'-' * len(HEADER)}", flush=True)
-    found = []
-    for row in rows(problem(size, arms), draws):
-        print(line(row), flush=True)
-        found.append(row)
-    print(EXPLANATION)
+    sys.stdout.flush()
+    with waiting("timing the methods in turns"):
+        found = list(rows(problem(size, arms), draws))
+    print("\n".join([HEADER, "-" * len(HEADER), *map(line, found), EXPLANATION]), flush=True)
     facts = {"States": str(arms), "Factors of each": f"{size:,}", "Standard deviation σ": f"{SCALE:g}"}
     write_page(out, demo_page(found, example_race(), facts))
     print(f"\nThe same with a race to watch: {out}")

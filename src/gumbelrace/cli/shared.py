@@ -5,6 +5,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from textwrap import fill
@@ -13,14 +14,29 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import numpy as np
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from gumbelrace.cli.text import one_line, printable
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.models.arch.data import Overnight, Returns, returns_from_prices, simulate, standardised
+from gumbelrace.models.arch.data import (
+    LONG_DAYS,
+    Overnight,
+    Returns,
+    returns_from_prices,
+    simulate,
+    standardised,
+)
+from gumbelrace.tables.delimited import dialect
+from gumbelrace.tables.mentions import ReadMentions
 from gumbelrace.tables.prices import read_prices
+from gumbelrace.tables.source import about
+from gumbelrace.tables.writing import write_table
 
 Advance = Callable[[float], None]
 WIDTH, INDENT = 80, 13  # of text
+LISTED = 3  # long gaps, or mentions that were skipped
+SKIPPED = "skipped.csv"
 
 
 def no_default(metavar: str, help: str, *names: str, least: float | None = None) -> Any:
@@ -32,14 +48,18 @@ Delta = Annotated[
     float, typer.Option(metavar="DELTA", help="How likely an error may be: more than 0, less than 1.")
 ]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same result.")]
-Folder = Annotated[
-    Path, typer.Option(metavar="FOLDER", help="Write the page and the data here; made if missing.")
-]
 Jobs = Annotated[int | None, no_default("N", "Threads; default: as many as processors.", least=1)]
 COLUMN = "Read FIELD (author, coauthors, label, ...) from the column NAME; may be repeated."
 Fields = Annotated[list[str] | None, no_default("FIELD=NAME", COLUMN, "--column")]
 Complete = Annotated[
     bool, typer.Option("--complete", help="All mentions of the labelled persons have labels.")
+]
+
+Separator = Annotated[
+    str | None, no_default("SEP", "What lies between columns of CSV; default: recognised.", "--sep")
+]
+Decimal = Annotated[
+    str | None, no_default("MARK", "What stands before decimals in CSV; default: recognised.", "--decimal")
 ]
 
 Options = TypeVar("Options")
@@ -76,36 +96,94 @@ def fields(column: Sequence[str] | None) -> dict[str, str]:
     return {field: name for field, _, name in pairs}
 
 
-Price = Annotated[str, typer.Option(metavar="COLUMN", help="Column of the prices.")]
-Time = Annotated[str, typer.Option(metavar="COLUMN", help="Column of their times.")]
-Segment = Annotated[str | None, no_default("COLUMN", "Column of labels that returns never cross.")]
-AtNight = Annotated[Overnight, typer.Option(help="What becomes of returns from one day to another.")]
+@dataclass(frozen=True)
+class PriceOptions:
+    """How prices are read from a file."""
+
+    price: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the prices.")] = "close"
+    time: Annotated[str, typer.Option(metavar="COLUMN", help="Column of their times.")] = "datetime"
+    segment: Annotated[str | None, no_default("COLUMN", "Column of labels that returns never cross.")] = (
+        None
+    )
+    overnight: Annotated[
+        Overnight | None,
+        typer.Option(
+            help="What becomes of returns from one day to another; default: dropped, of daily prices kept.",
+            show_default=False,
+        ),
+    ] = None
+    longest_gap: Annotated[
+        float,
+        typer.Option(min=0.0, metavar="DAYS", help="Cut the series where prices are missing for longer."),
+    ] = LONG_DAYS
+    separator: Separator = None
+    decimal: Decimal = None
+
+    def read(self, path: Path) -> Returns:
+        found = read_prices(
+            path, self.price, self.time, self.segment, dialect=dialect(self.separator, self.decimal)
+        )
+        with about(str(path)):
+            return returns_from_prices(*found, self.overnight, self.longest_gap)
+
+    def remarks(self, returns: Returns) -> list[tuple[str, str]]:
+        """Say what was done to the prices, where a user should know."""
+        found = [("mended", str(returns.repairs))] if any(returns.repairs) else []
+        for last, first in returns.holes[:LISTED]:
+            found.append(
+                ("gap", f"no price from {minute(last)} to {minute(first)}: the series is cut there")
+            )
+        if len(returns.holes) > LISTED:
+            found.append(
+                ("gaps", f"and {len(returns.holes) - LISTED:,} more of over {self.longest_gap:g} days")
+            )
+        if self.overnight is None and returns.overnight is Overnight.KEPT:
+            found.append(("overnight", "returns from day to day are kept: most days have one price"))
+        return found
+
+
+def minute(time: np.datetime64) -> str:
+    return str(time.astype("datetime64[m]")).replace("T", " ")
 
 
 def simulated_returns(count: int, seed: int) -> Returns:
     return standardised(simulate(count, np.random.default_rng([seed, 10])))
 
 
-def returns_of(path: Path, price: str, time: str, segment: str | None, overnight: Overnight) -> Returns:
-    return returns_from_prices(*read_prices(path, price, time, segment), overnight)
-
-
 def described(returns: Returns, rows: int) -> dict[str, str]:
     """Say what the series is, and how many rows have all lags."""
     segments = len(returns.lengths)
+    holes = [f"{minute(last)} to {minute(first)}" for last, first in returns.holes]
     return {
         "Returns": f"{len(returns.values):,} in {segments:,} segment{'' if segments == 1 else 's'}",
         "Rows with all lags": f"{rows:,}",
         "Repairs": str(returns.repairs),
+        **({"Cut at long gaps": ", ".join(holes)} if holes else {}),
         "Standardised by": f"mean {returns.mean:.3g}, deviation {returns.scale:.3g}",
     }
+
+
+def write_skipped(folder: Path, ids: Sequence[str]) -> dict[str, str]:
+    """List the mentions that were skipped; return the file and what is in it."""
+    if not ids:
+        (folder / SKIPPED).unlink(missing_ok=True)  # of an earlier run
+        return {}
+    write_table(folder / SKIPPED, {"mention_id": ids})
+    return {SKIPPED: "mentions without an author, which were skipped"}
+
+
+def skipped(found: ReadMentions) -> list[tuple[str, str]]:
+    if not found.skipped:
+        return []
+    first = ", ".join(found.skipped[:LISTED]) + (", ..." if len(found.skipped) > LISTED else "")
+    return [("skipped", f"{len(found.skipped):,} without an author ({first}); all are in {SKIPPED}")]
 
 
 def paragraphs(parts: Iterable[tuple[str, str]]) -> str:
     """Put texts below each other, each with a word in front that says what it is about."""
     return "\n".join(
         fill(
-            text,
+            printable(text),
             WIDTH,
             initial_indent=f"{about:<{INDENT}}",
             subsequent_indent=" " * INDENT,
@@ -130,7 +208,7 @@ def progress(doing: str, total: float) -> Iterator[Advance]:
         TimeRemainingColumn(),
     )
     with Progress(*parts, console=console, transient=True) as display:
-        task = display.add_task(doing, total=total)
+        task = display.add_task(escape(one_line(doing)), total=total)
         yield lambda done: display.update(task, completed=done)
 
 

@@ -13,8 +13,10 @@ import typer
 from numpy.typing import NDArray
 
 from gumbelrace.cli.shared import (
+    Decimal,
     Delta,
     Seed,
+    Separator,
     grouped,
     no_default,
     paragraphs,
@@ -22,6 +24,7 @@ from gumbelrace.cli.shared import (
     split_names,
     waiting,
 )
+from gumbelrace.cli.text import one_line
 from gumbelrace.errors import InvalidFile, NoPossibleArm
 from gumbelrace.methods.base import Method, Promise, checked_delta
 from gumbelrace.methods.default import race_of
@@ -30,7 +33,9 @@ from gumbelrace.methods.race import DECLARED
 from gumbelrace.methods.state import is_tie
 from gumbelrace.population.base import Floats
 from gumbelrace.sampling import DRAW
-from gumbelrace.tables.population import Chunks, Scores, open_scores
+from gumbelrace.tables.delimited import dialect
+from gumbelrace.tables.population import Chunks, Scores, Wanted, open_scores
+from gumbelrace.tables.source import STANDARD_INPUT
 from gumbelrace.tables.writing import check_table_output, write_table
 
 SHOWN = 20  # columns
@@ -38,8 +43,8 @@ COMPILING = "racing (the first run compiles)"
 IN_WORDS = "no number is -inf, unless --reward-range goes down to it"
 HINT = "; --reward-range LOW HIGH would prove it"
 ADDED_UP = "; then the file was added up, and the other draws are exact"
-NOTHING_IS_BEST = "every column holds an infinity; leave out the rows that have one"
-NOTHING_TO_DRAW = "every column holds a -inf: none can be drawn; leave these rows out"
+NOTHING_IS_BEST = "{}: every column holds an infinity; leave out the rows that have one"
+NOTHING_TO_DRAW = "{}: every column holds a -inf: none can be drawn; leave these rows out"
 
 Indices = NDArray[np.int64]
 
@@ -52,7 +57,8 @@ class TableOptions:
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Table with a column for each candidate: .npy, .csv, .csv.gz or .parquet.",
+            help="Table with a column for each candidate: .npy, .npz (one array), .csv, .tsv, "
+            ".csv.gz, .parquet, or - for standard input.",
             show_default=False,
         ),
     ]
@@ -68,11 +74,19 @@ class TableOptions:
             "LOW HIGH", "Every number lies between these: makes the answer a proved one.", "--reward-range"
         ),
     ] = None
+    separator: Separator = None
+    decimal: Decimal = None
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False
+
+    @property
+    def name(self) -> str:
+        return "standard input" if self.file == STANDARD_INPUT else str(self.file)
 
     def open(self, lowest: bool = False) -> AbstractContextManager[Scores]:
         checked_delta(self.delta)
-        return open_scores(self.file, split_names(self.columns), self.reward_range, lowest, progress)
+        csv = dialect(self.separator, self.decimal)
+        wanted = Wanted(split_names(self.columns), self.reward_range, lowest, csv)
+        return open_scores(self.file, wanted, progress)
 
 
 @dataclass(frozen=True)
@@ -122,11 +136,11 @@ def best(options: BestOptions) -> None:
     with options.open(options.lowest) as scores:
         population = scores.population(options.shuffled)
         method = Exact() if options.exact else race_of(population, options.delta)
-        with one_is_possible(NOTHING_IS_BEST), waiting(COMPILING):
+        with one_is_possible(NOTHING_IS_BEST.format(options.name)), waiting(COMPILING):
             found = method.best(population, population.remainder, np.random.default_rng(options.seed))
         result = best_report(population, found.arm, method)
         result["tied"] = tied_with(population, found.arm) if found.tied else []
-    print(json.dumps(result) if options.as_json else best_text(result, population, options.file))
+    print(json.dumps(result) if options.as_json else best_text(result, population, options.name))
 
 
 @grouped
@@ -180,7 +194,7 @@ def tied_with(population: Chunks, arm: int) -> list[str | int]:
 def check_out(out: Path, file: Path) -> None:
     """Check, before anything is drawn, that draws can be written there."""
     check_table_output(out)
-    if out.exists() and out.samefile(file):
+    if out.exists() and file.exists() and out.samefile(file):
         raise InvalidFile(f"{out} is the table itself; write the draws elsewhere")
 
 
@@ -189,7 +203,7 @@ def read_prior(path: Path | None, population: Chunks) -> Floats:
     names = [str(name) for name in population.scores.names]
     if path is None:
         return np.zeros(len(names))
-    with open_scores(path, names) as table:
+    with open_scores(path, Wanted(names)) as table:
         if table.rows != 1:
             raise InvalidFile(f"{path} has {table.rows:,} rows; a log prior has one")
         return table.population().totals()
@@ -208,7 +222,8 @@ def draw_all(
     """Race for each draw; once as much was read as there is, add everything up and race no more."""
     raced: list[tuple[int, int]] = []
     offset, before = prior + population.remainder, 0
-    with one_is_possible(NOTHING_TO_DRAW), progress(COMPILING, draws) as advance:
+    nothing = NOTHING_TO_DRAW.format(population.scores.allowed.file)
+    with one_is_possible(nothing), progress(COMPILING, draws) as advance:
         while len(raced) < draws and before < population.scores.size:
             outcome = method.answer(DRAW, population, offset, rng)
             raced.append((outcome.arm, population.scores_read - before))
@@ -240,6 +255,7 @@ def report(population: Chunks, promise: Promise) -> dict[str, Any]:
         "read_through_first": scores.checked,
         "proved": promise.proved,
         "assumption": None if assumption is None else assumption.replace(DECLARED, IN_WORDS),
+        "notes": list(scores.notes),
     }
 
 
@@ -278,18 +294,19 @@ def ground(result: dict[str, Any], population: Chunks) -> str:
     return words + ("" if population.knows_range else HINT)
 
 
-def best_text(result: dict[str, Any], population: Chunks, file: Path) -> str:
+def best_text(result: dict[str, Any], population: Chunks, file: str) -> str:
     error = "none: every number was read"
     if result["delta"] > 0.0:
         error = f"at most {result['delta']:g} likely, {ground(result, population)}"
     read = f"{result['rows_read']:,} of {result['rows']:,} rows ({percent(result['share_of_rows'])}), "
     read += f"{percent(result['share_of_numbers'])} of the numbers"
     if result["read_through_first"]:
-        read += f", after {file.name} was read once to check and convert it"
+        read += f", after {file} was read once to check and convert it"
     best = str(result["column"])
     if tied := [str(name) for name in result["tied"]]:
         best += f": columns {', '.join(tied[:-1])} and {tied[-1]} tie for the best"
-    return paragraphs([("best column", best), ("error", error), ("read", read)])
+    notes = [("note", note) for note in result["notes"]]
+    return paragraphs([("best column", best), ("error", error), ("read", read), *notes])
 
 
 def sample_text(result: dict[str, Any], population: Chunks) -> str:
@@ -297,13 +314,14 @@ def sample_text(result: dict[str, Any], population: Chunks) -> str:
     law += ground(result, population)
     read = f"{percent(result['fraction'])} of the numbers a draw, {result['numbers_read']:,} in all"
     parts = [("law", law), ("read", read + ADDED_UP * result["added_up"])]
+    parts += [("note", note) for note in result["notes"]]
     if result["out"] is not None:
         parts.append(("written", result["out"]))
     return f"{shares(result['counts'], result['draws'])}\n\n{paragraphs(parts)}"
 
 
 def shares(counts: dict[str, int], draws: int) -> str:
-    most = sorted(counts.items(), key=lambda item: -item[1])
+    most = sorted(((one_line(name), count) for name, count in counts.items()), key=lambda item: -item[1])
     width = max(len("column"), *(len(name) for name, _ in most[:SHOWN]))
     rows = [f"{name:<{width}}  {count:>9,}  {count / draws:>7.2%}" for name, count in most[:SHOWN]]
     if len(most) > SHOWN:

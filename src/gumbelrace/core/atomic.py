@@ -36,11 +36,23 @@ def write_atomically(path: Path, fill: Callable[[BinaryIO], Any]) -> None:
 @contextmanager
 def unfinished(path: Path) -> Iterator[Path]:
     """Lend a path to write to; what is there takes the place of `path` at the end, unless it fails."""
-    path = path.resolve()
-    new = path.with_name(path.name + UNFINISHED)
+    target = path.resolve()
+    new = target.with_name(target.name + UNFINISHED)
     try:
-        yield new
-        os.replace(new, path)
+        with named(path):
+            yield new
+        os.replace(new, target)
     except BaseException:
         new.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Name the file in errors of the system that do not, such as that of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = str(path)
         raise

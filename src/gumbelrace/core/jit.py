@@ -7,6 +7,7 @@ over as an address, and the reader finds its data behind another (see `packed`).
 
 import ctypes
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -17,11 +18,17 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from gumbelrace.core.linked import ForLinking
+from gumbelrace.errors import NoCache
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Sums may be reordered (so that they run in vector registers); NaN and infinities keep their meaning.
 FAST = {"reassoc", "contract", "nsz"}
+
+NO_CACHE = (
+    "there is no folder for compiled code that may be written to, so that every run compiles anew; "
+    "set NUMBA_CACHE_DIR to one"
+)
 
 OPTIONS = {"error_model": "numpy", "fastmath": FAST}
 # Parts of a kernel own no arrays: without reference counts (which are atomic) they cost half as much.
@@ -39,9 +46,20 @@ AS_WRITTEN = {**PART, "fastmath": False}
 USERS = {**PART, "error_model": "python", "fastmath": False, "_nrt": True}
 
 
+@functools.cache
+def can_cache() -> bool:
+    """Whether numba finds a folder for compiled code; if not, that is said once."""
+    try:
+        numba.njit(cache=True)(lambda: None)
+    except RuntimeError:
+        warnings.warn(NO_CACHE, NoCache, stacklevel=2)
+        return False
+    return True
+
+
 def kernel(function: Function) -> Function:
     """Compile on first use, cache on disk, release the GIL: for what Python calls."""
-    compiled: Function = numba.njit(cache=True, nogil=True, **OPTIONS)(function)
+    compiled: Function = numba.njit(cache=can_cache(), nogil=True, **OPTIONS)(function)
     return compiled
 
 

@@ -16,7 +16,7 @@ from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from gumbelrace.core.jit import address_of_array, kernel
+from gumbelrace.core.jit import address_of_array, can_cache, kernel
 from gumbelrace.errors import InvalidArgument
 
 
@@ -290,7 +290,10 @@ class Entries:
             kind = numba.typeof(value)
             name = f"{kind} of {' '.join(_classes(value))}"
             _TYPES[name] = kind
-            self._known[key] = self._compiled(name, _is_ours(value)), MOST_WORDS * _leaves(value)
+            self._known[key] = (
+                self._compiled(name, can_cache() and _is_ours(value)),
+                MOST_WORDS * _leaves(value),
+            )
         return self._known[key]
 
 

@@ -116,6 +116,20 @@ class Outcome:
             shown |= {"fraction": f"{self.fraction:.3g}", "promise": self.promise}
         return f"Outcome({', '.join(f'{name}={value}' for name, value in shown.items())})"
 
+    def __str__(self) -> str:
+        """Say in a few lines which arm is best, what was read, and how sure that is."""
+        if math.isnan(self.fraction):
+            return repr(self)
+        name = "" if self.name is None else f" ({self.name})"
+        tied = ", and another has the same sum" * self.tied
+        ground = "proved" if self.promise.proved else f"assuming that {self.promise.assumption}"
+        sure = f"wrong with a probability of at most {self.promise.delta:g}, {ground}"
+        if self.promise.delta == 0.0:
+            sure = "exact"
+        looks = f"{self.looks:,} look{'' if self.looks == 1 else 's'}"
+        read = f"{self.fraction:.2%} of the rewards read ({self.evaluations:,}), {looks}"
+        return "\n".join([f"best is arm {self.arm}{name}{tied}", read, sure])
+
     def of(self, population: Population, promise: Promise) -> "Outcome":
         """Return the same with what follows from where it was found."""
         fraction = self.evaluations / max(population.rewards, 1)

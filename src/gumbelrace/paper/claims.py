@@ -22,6 +22,11 @@ class Claim(NamedTuple):
     why: str = ""
 
 
+def unsure(errors: int, count: int, high: float) -> str:
+    """Say that errors contradict nothing, and are too few to show more."""
+    return f"not contradicted ({errors:,} of {count:,}; up to {high:.2g})"
+
+
 def claims_section(claims: Sequence[Claim], *texts: str) -> Section:
     """Give the section of a page that holds the paper's statements against what was found."""
     blocks: list[Block] = [*map(Text, texts), Text(claims_sentence(claims)), claims_table(claims)]
@@ -43,6 +48,7 @@ def claims_sentence(claims: Sequence[Claim]) -> str:
 
 def claims_summary(claims: Sequence[Claim]) -> list[tuple[str, str]]:
     """Count those that held, and name those that did not: what each line is about, and its words."""
-    held = sum(claim.held is True for claim in claims)
+    held, rest = (sum(claim.held is verdict for claim in claims) for verdict in (True, None))
     differ = [("differs", claim.paper) for claim in claims if claim.held is False]
-    return [("claims", f"{held} of {len(claims)} held"), *differ]
+    open_ones = f"; of {rest} it cannot be said" if rest else ""
+    return [("claims", f"{held} of {len(claims)} held{open_ones}"), *differ]

@@ -1,7 +1,7 @@
 """``gumbelrace reproduce``: the paper's experiments, run again."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +13,7 @@ from rich.table import Table
 
 from gumbelrace.applications.arch import ORDERS, Estimates
 from gumbelrace.applications.arch_chains import (
+    ArchResult,
     Plan,
     check_packages,
     checkpoints,
@@ -24,33 +25,34 @@ from gumbelrace.applications.coreference import (
     Search,
     Task,
     fitted,
+    mentions_digest,
     resolve,
     simulated_mentions,
     write_resolved,
 )
 from gumbelrace.applications.store import stored, write_tables
+from gumbelrace.cli.folders import Folder, Restart, Results, Run, results
 from gumbelrace.cli.shared import (
-    AtNight,
     Complete,
     Fields,
-    Folder,
     Jobs,
-    Price,
+    PriceOptions,
     Seed,
-    Segment,
-    Time,
     counting,
     described,
     fields,
+    grouped,
     no_default,
     paragraphs,
     processors,
-    returns_of,
     simulated_returns,
+    skipped,
     waiting,
+    write_skipped,
 )
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.models.arch.data import Overnight, Returns
+from gumbelrace.models.arch.data import Returns
+from gumbelrace.models.coreference.mentions import Mentions
 from gumbelrace.paper.arch import PLAN, PaperStudy, paper_facts, run_paper_setting, with_twin
 from gumbelrace.paper.arch import claims as arch_claims
 from gumbelrace.paper.arch import reproduced_page as arch_page
@@ -72,14 +74,14 @@ from gumbelrace.paper.coreference import (
     reproduced_page as coreference_page,
 )
 from gumbelrace.paper.synthetic import study_record, synthetic_page, write_data
-from gumbelrace.paper.synthetic_study import Level, Record, Settings, expected_cost, run
+from gumbelrace.paper.synthetic_study import Level, Record, Settings, expected_cost
+from gumbelrace.paper.synthetic_study import run as run_study
 from gumbelrace.report.arch import plan_facts
 from gumbelrace.report.arch import summary as arch_summary
 from gumbelrace.report.coreference import summary as coreference_summary
 from gumbelrace.report.coreference import task_facts
 from gumbelrace.report.page import write_page
-from gumbelrace.tables.mentions import read_mentions
-from gumbelrace.tables.writing import make_folder
+from gumbelrace.tables.mentions import ReadMentions, read_mentions
 
 # Draws of a point with --quick, without it, and with --full.
 QUICK_DRAWS, USUAL_DRAWS, FULL_DRAWS = 50, 2000, 10_000
@@ -107,20 +109,23 @@ def reproduce(ctx: typer.Context) -> None:
         print(ctx.get_help())
 
 
-@app.command()
-def arch(
-    out: Folder = Path("arch"),
+@dataclass(frozen=True)
+class ArchOptions(PriceOptions):
+    """What `arch` takes."""
+
+    out: Folder = Path("paper-arch")
     data: Annotated[
         Path | None,
         no_default("FILE", "Prices: .csv, .csv.gz or .parquet. Without it, 13,000 returns are simulated."),
-    ] = None,
-    price: Price = "close",
-    time: Time = "datetime",
-    segment: Segment = None,
-    overnight: AtNight = Overnight.DROPPED,
-    quick: Annotated[bool, typer.Option("--quick", help="Short chains: a look at the page.")] = False,
-    seed: Seed = 0,
-) -> None:
+    ] = None
+    quick: Annotated[bool, typer.Option("--quick", help="Short chains: a look at the page.")] = False
+    seed: Seed = 0
+    restart: Restart = False
+
+
+@app.command()
+@grouped
+def arch(options: ArchOptions) -> None:
     """Reproduce the ARCH order selection (section 5.2, appendix C.2).
 
     The order of an ARCH model of 5-minute returns, of 5, 10, ..., 30 lags: in the paper's setting, whose
@@ -134,30 +139,41 @@ def arch(
     `gumbelrace reproduce arch --data prices.csv --segment segment --out results`
     """
     check_packages()
-    plans = (QUICK_OURS, QUICK_PAPER) if quick else (Plan(), PLAN)
-    ours, paper = (replace(plan, seed=seed) for plan in plans)
-    if data is None:
-        returns = simulated_returns(RETURNS, seed)
+    plans = (QUICK_OURS, QUICK_PAPER) if options.quick else (Plan(), PLAN)
+    ours, paper = (replace(plan, seed=options.seed) for plan in plans)
+    if options.data is None:
+        returns = simulated_returns(RETURNS, options.seed)
     else:
-        returns = returns_of(data, price, time, segment, overnight)
-    folder = make_folder(out)
-    alone = choose_order(returns, ORDERS, ours, folder, waiting)
-    result = with_twin(alone, ours.steps // STEPS_OF_TWIN, checkpoints(folder, ours))
-    reproduced = study_paper_setting(returns, result.importance, paper, folder)
+        returns = options.read(options.data)
+    run = Run("reproduce arch", {"--quick": options.quick, "--seed": options.seed}, returns.digest)
+    with results(options.out, run, options.restart) as place:
+        stated, result = reproduced_arch(returns, (ours, paper), place)
+    found = [*claims_summary(stated), *arch_summary(result), *options.remarks(returns)]
+    print(paragraphs([*found, ("page", str(options.out / ARCH_PAGE))]))
+
+
+def reproduced_arch(
+    returns: Returns, plans: tuple[Plan, Plan], place: Results
+) -> tuple[list[Claim], ArchResult]:
+    """Run our setting and the paper's, and write what they gave."""
+    (ours, paper), (folder, work) = plans, place
+    alone = choose_order(returns, ORDERS, ours, work, waiting)
+    result = with_twin(alone, ours.steps // STEPS_OF_TWIN, checkpoints(work, ours))
+    reproduced = study_paper_setting(returns, result.importance, paper, work)
     with waiting("making the page"):
         stated = [*arch_claims(reproduced)]
         files = write_result(folder, result) | write_reproduced(folder, reproduced, stated)
         facts = described(returns, result.fitted.data.size) | plan_facts(ours) | paper_facts(paper)
         page = arch_page((reproduced, result), stated, returns.values.tolist(), facts, files)
         write_page(folder / ARCH_PAGE, page)
-    print(paragraphs([*claims_summary(stated), *arch_summary(result), ("page", str(folder / ARCH_PAGE))]))
+    return stated, result
 
 
 def study_paper_setting(returns: Returns, reference: Estimates, plan: Plan, folder: Path) -> PaperStudy:
     """Fit all orders in the paper's setting and run its chains."""
     with waiting("fitting all orders in the paper's setting"):
         setting = fit_paper_setting(returns, ORDERS, rng=np.random.default_rng(plan.seed))
-    place = folder / f".paper-{plan.steps}-{plan.chains}-{plan.seed}"
+    place = folder / f"paper-{plan.steps}-{plan.chains}-{plan.seed}"
     return run_paper_setting(setting, reference, plan, place)
 
 
@@ -171,20 +187,31 @@ def write_reproduced(folder: Path, study: PaperStudy, stated: Sequence[Claim]) -
     return write_tables(folder, tables)
 
 
-@app.command()
-def coreference(
-    out: Folder = Path("coreference"),
+@dataclass(frozen=True)
+class CoreferenceOptions:
+    """What `coreference` takes."""
+
+    out: Folder = Path("paper-coreference")
     data: Annotated[
         Path | None,
         no_default("FILE", "Mentions: .csv, .csv.gz or .parquet. Without it, 20,000 are simulated."),
-    ] = None,
-    column: Fields = None,
-    complete: Complete = False,
-    least: Annotated[int, typer.Option(min=1, metavar="N", help="Mentions in the smallest block.")] = 100,
-    most: Annotated[int, typer.Option(min=1, metavar="N", help="Mentions in the largest block.")] = 3000,
-    quick: Annotated[bool, typer.Option("--quick", help=f"{QUICK_RUNS} runs, not {RUNS}.")] = False,
-    seed: Seed = 0,
-) -> None:
+    ] = None
+    column: Fields = None
+    complete: Complete = False
+    least: Annotated[int, typer.Option(min=1, metavar="N", help="Mentions in the smallest block.")] = 100
+    most: Annotated[int, typer.Option(min=1, metavar="N", help="Mentions in the largest block.")] = 3000
+    quick: Annotated[bool, typer.Option("--quick", help=f"{QUICK_RUNS} runs, not {RUNS}.")] = False
+    seed: Seed = 0
+    restart: Restart = False
+
+    @property
+    def run_options(self) -> dict[str, Any]:
+        return {f"--{name}": getattr(self, name) for name in ("complete", "least", "most", "quick", "seed")}
+
+
+@app.command()
+@grouped
+def coreference(options: CoreferenceOptions) -> None:
     """Reproduce the author coreference experiment (section 5.3, appendix C.3).
 
     Annealed Gibbs sampling of clusters of mentions, raced and exact: in the paper's setting, whose figures
@@ -199,19 +226,36 @@ def coreference(
     `gumbelrace reproduce coreference --data mentions.csv --out results`
     """
     with waiting("reading mentions"):
-        given = read_mentions(data, fields(column)) if data else simulated_mentions(MENTIONS, seed)
-    runs, folder, jobs = QUICK_RUNS if quick else RUNS, make_folder(out), processors()
+        if options.data is None:
+            given = simulated_mentions(MENTIONS, options.seed)
+        else:
+            given = read_mentions(options.data, fields(options.column))
+    run = Run("reproduce coreference", options.run_options, mentions_digest(given.mentions))
+    with results(options.out, run, options.restart) as place:
+        resolved = reproduced_coreference(options, given, place)
+    page = ("page", str(options.out / COREFERENCE_PAGE))
+    print(paragraphs([*coreference_summary(resolved), *skipped(given), page]))
+
+
+def coreference_tasks(options: CoreferenceOptions, found: Mentions) -> tuple[Task, Task]:
+    """Fit the factor to the training blocks; give the searches in the paper's setting and in ours."""
     with waiting("fitting the factor to the training blocks"):
-        rng = np.random.default_rng(seed)
-        factor, _ = fitted(training_blocks(given.mentions), rng, complete, jobs)
-        factor.save(folder / WEIGHTS)
-    blocks = held_out(given.mentions, least, most)
-    tasks = [
-        Task(given.mentions, factor, PAPER_SETTING, (PAPER, EXACT), runs, seed, complete, blocks),
-        Task(given.mentions, factor, Search(), OURS, runs, seed, complete, blocks),
-    ]
-    places = (folder / f".{name}-{seed}" for name in ("paper", "ours"))
-    paper, ours = (search_blocks(task, place, jobs) for task, place in zip(tasks, places, strict=True))
+        rng = np.random.default_rng(options.seed)
+        factor, _ = fitted(training_blocks(found), rng, options.complete, processors())
+    runs, blocks = QUICK_RUNS if options.quick else RUNS, held_out(found, options.least, options.most)
+    setting, samplers = PAPER_SETTING, (PAPER, EXACT)
+    paper = Task(found, factor, setting, samplers, runs, options.seed, options.complete, blocks)
+    return paper, replace(paper, search=Search(), samplers=OURS)
+
+
+def reproduced_coreference(options: CoreferenceOptions, given: ReadMentions, place: Results) -> Resolved:
+    """Search the blocks in the paper's setting and in ours, and write what was found."""
+    (folder, work), tasks = place, coreference_tasks(options, given.mentions)
+    tasks[0].factor.save(folder / WEIGHTS)
+    paper, ours = (
+        search_blocks(task, work / name, processors())
+        for task, name in zip(tasks, ("paper", "ours"), strict=True)
+    )
     with waiting("making the page"):
         found = [*coreference_claims(paper)]
         tables: dict[str, tuple[str, Sequence[Any]]] = {
@@ -219,11 +263,12 @@ def coreference(
             "claims": ("the paper's statements and what was found", found),
         }
         files = write_resolved(folder, ours, given.ids) | {WEIGHTS: "the factor"}
-        files |= write_tables(folder, tables)
+        files |= write_skipped(folder, given.skipped) | write_tables(folder, tables)
         beside = (found, [*baselines(ours.task)])
-        page = coreference_page((paper, ours), beside, task_facts(ours.task), files)
+        facts = task_facts(ours.task) | {word.capitalize(): text for word, text in skipped(given)}
+        page = coreference_page((paper, ours), beside, facts, files)
         write_page(folder / COREFERENCE_PAGE, page)
-    print(paragraphs([*coreference_summary(ours), ("page", str(folder / COREFERENCE_PAGE))]))
+    return ours
 
 
 def search_blocks(task: Task, place: Path, jobs: int) -> Resolved:
@@ -248,6 +293,7 @@ def synthetic(
     ] = False,
     seed: Seed = 0,
     jobs: Jobs = None,
+    restart: Restart = False,
 ) -> None:
     """Reproduce the synthetic study (section 5.1, appendices B and C.1).
 
@@ -264,11 +310,12 @@ def synthetic(
     `gumbelrace reproduce synthetic --out results --quick`
     """
     settings = Settings(draws_of(quick, full), seed)
-    folder = make_folder(out)
-    records = recorded(settings, folder, jobs or processors())
-    with waiting("making the page"):
-        study = write_data(folder, study_record(settings, records))
-        write_page(folder / SYNTHETIC_PAGE, synthetic_page(study))
+    run = Run("reproduce synthetic", {"--seed": seed, "draws": settings.draws}, "")
+    with results(out, run, restart) as (folder, work):
+        records = recorded(settings, work / "draws", jobs or processors())
+        with waiting("making the page"):
+            study = write_data(folder, study_record(settings, records))
+            write_page(folder / SYNTHETIC_PAGE, synthetic_page(study))
     found = [("page", str(folder / SYNTHETIC_PAGE)), ("data", ", ".join(study.files))]
     print(paragraphs([*claims_summary(study.claims), *found]))
 
@@ -282,9 +329,8 @@ def draws_of(quick: bool, full: bool) -> int:
 def recorded(settings: Settings, folder: Path, jobs: int) -> list[Record]:
     """Run the study, or what is left of it, and show how far it is."""
     total = sum(map(expected_cost, settings.points))
-    place = folder / f".synthetic-{settings.draws}-{settings.seed}"
-    with stored(place, settings.identity) as store, counting("drawing", total) as more:
-        return run(settings, store, jobs, lambda point: more(expected_cost(point)))
+    with stored(folder, settings.identity) as store, counting("drawing", total) as more:
+        return run_study(settings, store, jobs, lambda point: more(expected_cost(point)))
 
 
 @app.command()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gumbelrace.applications.coreference import FIRST, Point, Resolved, Search, Task, judged, together
 from gumbelrace.models.coreference.fit import METHODS, in_training, linkage
 from gumbelrace.models.coreference.mentions import Block, Mentions, block_of
-from gumbelrace.paper.claims import Claim, claims_section
+from gumbelrace.paper.claims import Claim, claims_section, unsure
 from gumbelrace.report.coreference import answer, coreference_sections, panels, samplers_table
 from gumbelrace.report.page import Column, Files, Page, Section, Table, Text
 
@@ -65,7 +65,8 @@ def claims(resolved: Resolved) -> Iterator[Claim]:
         yield Claim(
             "The empirical error is about 0.046, below δ = 0.05.",
             f"{audit.errors:,} of {audit.choices:,} choices wrong: {rate:.4f} ({low:.4f} to {high:.4f}).",
-            rate <= ERROR,
+            None if low <= ERROR < high else high <= ERROR,
+            f"It is {unsure(audit.errors, audit.choices, high)}." if low <= ERROR < high else "",
         )
     yield sizes(resolved)
 

@@ -76,6 +76,20 @@ class Promise(NamedTuple):
     points: int
     above: int  # significantly, each taken alone
     lowest: float  # probability of the worst of them, times their number
+    errors: int  # of all
+    allowed: float  # by all δ together
+
+    @property
+    def held(self) -> bool | None:
+        """Whether the promise is kept; None if there are too few draws to say so."""
+        if not self.kept:
+            return False
+        return True if self.most <= self.allowed else None
+
+    @property
+    def most(self) -> float:
+        """Errors that are expected at most, of all points together: upper limit of a Poisson mean."""
+        return float(scipy.special.gammaincinv(self.errors + 1, 1.0 - LEVEL))
 
     @property
     def kept(self) -> bool:
@@ -86,14 +100,18 @@ class Promise(NamedTuple):
         chance = "" if self.above == 0 else f" (chance alone gives up to {LEVEL * self.points:.0f})"
         return (
             f"{self.above} of {self.points} points lie above δ when each is tested alone at {LEVEL:g}"
-            f"{chance}; corrected for their number, the smallest p is {min(self.lowest, 1.0):.2g}"
+            f"{chance}; corrected for their number, the smallest p is {min(self.lowest, 1.0):.2g}; "
+            f"together {self.errors:,} errors (up to {self.most:,.1f}), of {self.allowed:,.1f} allowed"
         )
 
 
 def promise(counts: Iterable[tuple[int, int, float]]) -> Promise:
     """Test the errors of some points, given as (errors, draws, δ)."""
-    chances = [too_many(*count) for count in counts]
-    return Promise(len(chances), sum(p < LEVEL for p in chances), len(chances) * min(chances))
+    given = list(counts)
+    chances = [too_many(*count) for count in given]
+    allowed = sum(draws * delta for _, draws, delta in given)
+    above, lowest = sum(p < LEVEL for p in chances), len(chances) * min(chances)
+    return Promise(len(chances), above, lowest, sum(errors for errors, *_ in given), allowed)
 
 
 def of(records: Iterable[Record], *methods: str) -> list[Record]:
@@ -124,7 +142,7 @@ def normal_keeps_its_promise(records: Sequence[Record]) -> Finding:
             "Student's t. And draws between two shuffles share their first rows, so that their errors are "
             "not quite independent, as the test takes them to be."
         )
-    return Finding(f"{found}.", found.kept, why)
+    return Finding(f"{found}.", found.held, why)
 
 
 def normal_reads_least(records: Sequence[Record]) -> Finding:
@@ -260,7 +278,7 @@ def betting_keeps_its_promise(records: Sequence[Record], broken: Sequence[Broken
     """Test Betting at every point, and where Racing-Normal breaks."""
     where_normal_breaks = [r for r in broken if r.method == "Betting"]
     found = promise(counts(of(records, "Betting")) + counts(where_normal_breaks))
-    return Finding(f"{found}.", found.kept)
+    return Finding(f"{found}.", found.held)
 
 
 def betting_against_normal(records: Sequence[Record]) -> Finding:

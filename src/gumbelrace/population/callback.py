@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbelrace.core.interrupts import INTERRUPTS
 from gumbelrace.core.jit import address_of
 from gumbelrace.errors import ShapeMismatch
 from gumbelrace.population.arrays import floats
@@ -58,7 +59,7 @@ def held_interrupts() -> Iterator[None]:
     """
     before = signal.getsignal(signal.SIGINT)
     in_main = threading.current_thread() is threading.main_thread()
-    if not in_main or before not in (signal.default_int_handler, _MAIN.note):
+    if not in_main or before not in (signal.default_int_handler, INTERRUPTS, _MAIN.note):
         yield
         return
     inside, _MAIN.inside = _MAIN.inside, False

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.core.jit import FAST, READER
+from gumbelrace.core.jit import FAST, READER, can_cache
 from gumbelrace.core.packed import pack, unpack
 from gumbelrace.core.random import Rng, as_generator, beside
 from gumbelrace.core.rows import Rows, block_length
@@ -318,7 +318,7 @@ def _arm_major(rewards: NDArray[Any]) -> NDArray[Any]:
 def _reader(data_type: Any) -> Any:
     """Reader of an array indexed [arm, row]; consecutive rows are copied as runs."""
 
-    @numba.cfunc(READER, cache=True, error_model="numpy", fastmath=FAST)
+    @numba.cfunc(READER, cache=can_cache(), error_model="numpy", fastmath=FAST)
     def read(context, rows, n_rows, arms, n_arms, out, stride):  # type: ignore[no-untyped-def]
         (rewards,) = unpack(context, data_type)
         start = 0

@@ -1,34 +1,42 @@
 """Mentions of authors from files."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from gumbelrace.errors import InvalidArgument
+from gumbelrace.errors import InvalidArgument, InvalidFile
 from gumbelrace.models.coreference.mentions import COLUMNS, Mentions, mentions
-from gumbelrace.tables.columns import column_names, read_columns, texts
+from gumbelrace.tables.columns import RECOGNISED, cells_of, find_name, open_columns, texts
+from gumbelrace.tables.delimited import Dialect
+from gumbelrace.tables.numbers import listed
+from gumbelrace.tables.source import about
 
 ID = "mention_id"
 
 
 class ReadMentions(NamedTuple):
-    """A file's mentions, and the identifier of each."""
+    """A file's mentions, the identifier of each, and those of rows without an author, which are skipped."""
 
     ids: list[str]
     mentions: Mentions
+    skipped: Sequence[str] = ()
 
 
-def read_mentions(path: str | Path, columns: Mapping[str, str] | None = None) -> ReadMentions:
+def read_mentions(
+    path: str | Path, columns: Mapping[str, str] | None = None, dialect: Dialect = RECOGNISED
+) -> ReadMentions:
     r"""Read mentions of authors from a file with a header.
 
     Parameters
     ----------
     path : str or Path
-        A file that ends in .csv, .csv.gz or .parquet; CSV is UTF-8 with commas.
+        A file that ends in .csv, .tsv, .csv.gz or .parquet; CSV is UTF-8.
     columns : mapping from str to str, optional
         What to read from a column with another name, for example ``{"author": "inventor"}``. The keys are
         `mention_id` and the columns that `models.coreference.mentions` takes. Those that are not among them
-        are read from the column of that name, if there is one; ``{"block": ""}`` reads none.
+        are read from the column of that name, in any case, if there is one; ``{"block": ""}`` reads none.
+    dialect : Dialect, optional
+        What lies between columns of CSV; recognised by default.
 
     Returns
     -------
@@ -45,17 +53,21 @@ def read_mentions(path: str | Path, columns: Mapping[str, str] | None = None) ->
     >>> found.ids, found.mentions.block_names
     (['a', 'b'], ('li w',))
     """
-    chosen = _chosen(column_names(path), columns or {}, path)
-    read = dict(zip(chosen, map(texts, read_columns(path, list(chosen.values()))), strict=True))
-    ids = read.pop(ID, None)
-    if ids is None:
-        ids = [str(row) for row in range(len(read["author"]))]
-    _check_ids(ids, path)
-    _check_authors(read["author"], path)
-    return ReadMentions(ids, mentions(read))
+    with open_columns(Path(path), dialect) as file:
+        chosen = _chosen(file.names, columns or {}, file.name)
+        read = dict(zip(chosen, map(texts, cells_of(file, list(chosen.values()))), strict=True))
+    ids = read.pop(ID, None) or [str(row) for row in range(len(read["author"]))]
+    named = [row for row, author in enumerate(read["author"]) if author]
+    _check_ids({row: ids[row] for row in named}, file.name)
+    if not named:
+        raise InvalidFile(f"{file.name}: no row has an author; write them into column {chosen['author']!r}")
+    skipped = [ids[row] or f"row {row}" for row, author in enumerate(read["author"]) if not author]
+    kept = {name: [cells[row] for row in named] for name, cells in read.items()}
+    with about(file.name):
+        return ReadMentions([ids[row] for row in named], mentions(kept), skipped)
 
 
-def _chosen(found: list[str], given: Mapping[str, str], path: str | Path) -> dict[str, str]:
+def _chosen(found: list[str], given: Mapping[str, str], file: str) -> dict[str, str]:
     """Decide which column of the file each of ours is."""
     ours = (ID, *COLUMNS)
     for name in given:
@@ -63,27 +75,25 @@ def _chosen(found: list[str], given: Mapping[str, str], path: str | Path) -> dic
             raise InvalidArgument(
                 f"there is nothing to read for {name!r}; the choices are {', '.join(ours)}"
             )
-    own = {name: name for name in ours if name in found}
+    present = {name.casefold() for name in found}
+    own = {name: name for name in ours if name in present}
     chosen = {name: column for name, column in {**own, **given}.items() if column}
     if "author" not in chosen:
         raise InvalidArgument(
-            f"{path} has no column 'author'; say which of {', '.join(found) or 'none'} has the names: "
+            f"{file} has no column 'author'; say which of {listed(found)} has the names: "
             "columns={'author': NAME}, or --column author=NAME"
         )
-    return chosen
+    return {
+        name: find_name(column, found, file, f"--column {name}=NAME") for name, column in chosen.items()
+    }
 
 
-def _check_ids(ids: list[str], path: str | Path) -> None:
+def _check_ids(ids: Mapping[int, str], file: str) -> None:
     seen: set[str] = set()
-    for row, one in enumerate(ids):
+    for row, one in ids.items():
         if one in seen:
             raise InvalidArgument(
-                f"{path}: row {row} (counted from 0) has the identifier {one!r} of an earlier row; "
-                "mend it, or name another column of identifiers"
+                f"{file}: row {row} (counted from 0) has the identifier {one!r} of an earlier row; "
+                f"mend it, or name another column of identifiers by --column {ID}=NAME"
             )
         seen.add(one)
-
-
-def _check_authors(authors: list[str], path: str | Path) -> None:
-    if "" in authors:
-        raise InvalidArgument(f"{path}: row {authors.index('')} (counted from 0) has no author; mend it")

@@ -10,11 +10,11 @@ a page of a mapped file counts as memory of the process as soon as one of its ro
 neighbours come along.
 """
 
-import errno
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -27,25 +27,22 @@ from gumbelrace.errors import InvalidArgument, InvalidFile, InvalidReward
 from gumbelrace.population.arrays import ROUNDED, would_round
 from gumbelrace.population.base import Floats, Range
 from gumbelrace.population.factors import Factors
-from gumbelrace.tables.columns import (
-    Allowed,
-    ColumnFile,
-    allowed,
-    check_names,
-    ending,
-    listed,
-    numbers,
-    open_columns,
-)
+from gumbelrace.tables.columns import RECOGNISED, ColumnFile, columns_of, find_name
+from gumbelrace.tables.delimited import Dialect
+from gumbelrace.tables.numbers import Allowed, allowed, listed, numbers
+from gumbelrace.tables.source import ARRAYS, Source, open_source, room_for
 
 Indices = NDArray[np.int64]
 Advance = Callable[[float], None]
 # Shows what is done and how much there is; lends a function that is told how far it is.
 Progress = Callable[[str, float], AbstractContextManager[Advance]]
+SILENT: Progress = lambda doing, total: nullcontext(lambda done: None)  # noqa: E731
 
 CHUNK_BYTES = 4096
 # Few chunks would be a coarse sample, many would need an index of their own that is long.
 FEWEST_CHUNKS, MOST_CHUNKS = 2**17, 2**21
+# So many rows in a first column that counts them are no chance, and so many are looked at.
+INDEX_LEAST, INDEX_MOST = 5, 100
 # Most bytes read before they are added up.
 PIECE_BYTES = 2**22
 NPY_HEADS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
@@ -53,48 +50,95 @@ NPY_HEADS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.
 
 @contextmanager
 def open_scores(
-    path: Path,
-    columns: Sequence[str] | None = None,
-    limits: tuple[float, float] | None = None,
-    lowest: bool = False,
-    progress: Progress = lambda doing, total: nullcontext(lambda done: None),
+    path: Path, wanted: "Wanted | None" = None, progress: Progress = SILENT
 ) -> Iterator["Scores"]:
-    """Open a table with a column for each candidate: .npy as it lies, others by way of a temporary file.
+    """Open a table with a column for each candidate: .npy as it lies, others by way of a temporary file."""
+    wanted = wanted or Wanted()
+    with open_source(path, *ARRAYS) as source:
+        permitted = allowed(wanted.limits, wanted.lowest, source.name)
+        opened = _npy if source.kind == ".npy" else partial(_copied, progress=progress)
+        with opened(source, wanted, permitted) as scores:
+            if scores.rows == 0:
+                raise InvalidFile(f"{source.name} has no rows; give at least one")
+            yield replace(scores, lowest=wanted.lowest)
 
-    Columns are chosen by name, or by number if it is a .npy file. Numbers beyond the limits, which let an
-    answer be proved, are refused. `lowest` says that the lowest sum is the best, not the highest.
-    """
-    permitted = allowed(limits, lowest)
-    npy = ending(path, ".npy") == ".npy"
-    opened = _npy(path, columns, permitted) if npy else _copied(path, columns, permitted, progress)
-    with opened as scores:
-        if scores.rows == 0:
-            raise InvalidFile(f"{path} has no rows; give at least one")
-        yield replace(scores, lowest=lowest)
+
+class Wanted(NamedTuple):
+    """What is wanted of a table."""
+
+    columns: Sequence[str] | None = None  # by name, or by number in a .npy file; None: all
+    limits: tuple[float, float] | None = None  # numbers beyond are refused; they let an answer be proved
+    lowest: bool = False  # whether the lowest sum is the best, not the highest
+    dialect: Dialect = RECOGNISED  # of a CSV file
 
 
 @contextmanager
-def _npy(path: Path, columns: Sequence[str] | None, permitted: Allowed) -> Iterator["Scores"]:
-    with open(path, "rb", buffering=0) as file:
-        layout = npy_layout(file, path)
-        chosen = np.array(_chosen(columns, [str(i) for i in range(layout.columns)], path), np.int64)
-        low, high = (permitted.low, permitted.high) if permitted.given else (0.0, 1.0)
-        known = permitted.given or layout.dtype == np.bool_
-        bounds = (np.full(len(chosen), low), np.full(len(chosen), high)) if known else None
-        yield Scores(RowFile(file, layout, str(path)), chosen, tuple(chosen.tolist()), permitted, bounds)
+def _npy(source: Source, wanted: Wanted, permitted: Allowed) -> Iterator["Scores"]:
+    layout = npy_layout(source)
+    file, names = RowFile(source.file, layout, source.name), [str(i) for i in range(layout.columns)]
+    found = np.array(_chosen(wanted.columns, names, source.name), np.int64)
+    index = wanted.columns is None and _is_index_of_rows(file)
+    notes = [index_note(0)] if index else []
+    chosen = np.array(_several(found[index:].tolist(), source.name))
+    low, high = (permitted.low, permitted.high) if permitted.given else (0.0, 1.0)
+    known = permitted.given or layout.dtype == np.bool_
+    bounds = (np.full(len(chosen), low), np.full(len(chosen), high)) if known else None
+    yield Scores(file, chosen, tuple(chosen.tolist()), permitted, bounds, notes=tuple(notes))
 
 
 @contextmanager
-def _copied(
-    path: Path, columns: Sequence[str] | None, permitted: Allowed, progress: Progress
-) -> Iterator["Scores"]:
+def _copied(source: Source, wanted: Wanted, permitted: Allowed, progress: Progress) -> Iterator["Scores"]:
     with tempfile.TemporaryFile() as file:
-        with open_columns(path) as source:
-            names = _chosen(columns, source.candidates(), path)
-            with progress(f"reading {path.name}", source.total) as advance, _room_for(path):
-                rows, bounds = _copy(source, names, permitted, file, advance)
+        with columns_of(source, wanted.dialect) as table:
+            names, notes = _names_and_notes(table, wanted)
+            with progress(f"reading {source.name}", table.total) as advance, room_for(source.name):
+                rows, bounds = _copy(table, names, permitted, file, advance)
         copy = RowFile(file, Layout(0, np.dtype(np.float64), rows, len(names)), "the temporary file")
-        yield Scores(copy, np.arange(len(names)), tuple(names), permitted, bounds, checked=True)
+        columns = np.arange(len(names))
+        yield Scores(copy, columns, tuple(names), permitted, bounds, checked=True, notes=tuple(notes))
+
+
+def _names_and_notes(table: ColumnFile, wanted: Wanted) -> tuple[Sequence[str], list[str]]:
+    """Give the columns to compare, and what a user should know of how the file is read."""
+    notes = (
+        ["decimal commas are read as such"] if table.decimal == "," and not wanted.dialect.decimal else []
+    )
+    if wanted.columns is not None:
+        return _chosen(wanted.columns, table.names, table.name), notes
+    names = list(_chosen(None, table.candidates(), table.name))
+    if "" in table.names:
+        notes.append(f"column {table.names.index('')} (counted from 0) has no name and is left out")
+    if _is_index(table, names[0]):
+        notes.append(index_note(names.pop(0)))
+    return _several(names, table.name), notes
+
+
+def _is_index(table: ColumnFile, name: str) -> bool:
+    """Whether the first rows of a column count the rows."""
+    batch = next(table.batches([name]), None)
+    if batch is None:
+        return False
+    with suppress(InvalidArgument):  # no numbers: said later, with all columns that have none
+        return counts_rows(numbers(batch.slice(0, INDEX_MOST), table.name, 0, table.decimal))
+    return False
+
+
+def _is_index_of_rows(file: "RowFile") -> bool:
+    """Whether the first column of a table of numbers counts the rows, by its first ones."""
+    if file.layout.dtype == np.bool_ or file.layout.rows < INDEX_LEAST:
+        return False
+    first = np.arange(min(file.layout.rows, INDEX_MOST))
+    return counts_rows(file.read_chunks(first, 1, np.array([0])))
+
+
+def counts_rows(column: NDArray[Any]) -> bool:
+    """Whether the first rows of a column are 0, 1, 2, ... or 1, 2, 3, ..., as programs write an index."""
+    rows = np.arange(len(column))
+    return len(rows) >= INDEX_LEAST and any((column.ravel() == rows + start).all() for start in (0, 1))
+
+
+def index_note(name: str | int) -> str:
+    return f"column {name!r} counts the rows and is left out; --columns would take it in"
 
 
 def _copy(
@@ -103,7 +147,7 @@ def _copy(
     """Check columns and write them to a file; count the rows, and give the range of each column."""
     rows, low, high = 0, np.full(len(names), np.inf), np.full(len(names), -np.inf)
     for batch in source.batches(names):
-        block = numbers(batch, source.path, rows)
+        block = numbers(batch, source.name, rows, source.decimal)
         permitted.check(block, names, range(rows, rows + len(block)))
         np.minimum(low, block.min(axis=0), out=low)
         np.maximum(high, block.max(axis=0), out=high)
@@ -114,61 +158,53 @@ def _copy(
     return rows, (low, high)
 
 
-@contextmanager
-def _room_for(path: Path) -> Iterator[None]:
-    """Say what to do if there is no room for a temporary file with the numbers of `path`."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        raise InvalidFile(
-            f"{tempfile.gettempdir()} has no room for the numbers of {path}; set TMPDIR to a larger folder"
-        ) from error
-
-
-def _chosen(wanted: Sequence[str] | None, names: Sequence[str], path: Path) -> Sequence[str]:
+def _chosen(wanted: Sequence[str] | None, names: Sequence[str], file: str) -> Sequence[str]:
     """Give the names of the columns to compare: different ones, and two or more."""
-    wanted = names if wanted is None else wanted
-    check_names(wanted, names, path)
-    check_names(wanted, wanted, path)
-    if len(wanted) < 2:
+    found = [find_name(name, names, file) for name in (names if wanted is None else wanted)]
+    for name in found:
+        find_name(name, found, file)
+    return _several(found, file)
+
+
+def _several(names: Sequence[Any], file: str) -> Sequence[Any]:
+    if len(names) < 2:
         raise InvalidArgument(
-            f"{path}: with {listed(wanted) or 'no column'} alone there is nothing to choose from; "
+            f"{file}: with {listed(names) or 'no column'} alone there is nothing to choose from; "
             "give two or more columns"
         )
-    return wanted
+    return names
 
 
-def npy_layout(file: Any, path: Path) -> "Layout":
+def npy_layout(source: Source) -> "Layout":
+    file, name = source.file, source.name
     try:
         shape, by_column, dtype = NPY_HEADS[np.lib.format.read_magic(file)](file)
     except (ValueError, KeyError, EOFError) as error:
-        raise InvalidFile(f"{path} is not a .npy file, or is damaged; save it again by np.save") from error
-    _check_dtype(dtype, path)
+        raise InvalidFile(f"{name} is not a .npy file, or is damaged; save it again by np.save") from error
+    _check_dtype(dtype, name)
     if len(shape) != 2:
         raise InvalidFile(
-            f"{path} has shape {shape}; it must be (rows, columns), with a column for each candidate"
+            f"{name} has shape {shape}; it must be (rows, columns), with a column for each candidate"
         )
-    start, present = file.tell(), path.stat().st_size
+    start, present = file.tell(), source.size
     if present < (size := start + shape[0] * shape[1] * dtype.itemsize):
         raise InvalidFile(
-            f"{path} has {present:,} bytes of {size:,}: its end is missing; save or copy it again"
+            f"{name} has {present:,} bytes of {size:,}: its end is missing; save or copy it again"
         )
     return Layout(start, dtype, *shape, by_column)
 
 
-def _check_dtype(dtype: np.dtype[Any], path: Path) -> None:
+def _check_dtype(dtype: np.dtype[Any], name: str) -> None:
     if dtype.hasobject:
         raise InvalidFile(
-            f"{path} holds Python objects, which are not opened since they may run code; "
+            f"{name} holds Python objects, which are not opened since they may run code; "
             "save the numbers: np.save(file, array.astype(float))"
         )
     if dtype.names:
-        raise InvalidFile(f"{path} has named fields; save it as a 2-D array of numbers, or as .parquet")
+        raise InvalidFile(f"{name} has named fields; save it as a 2-D array of numbers, or as .parquet")
     if dtype.kind not in "biuf":
         raise InvalidFile(
-            f"{path} holds {dtype.name}; convert it to bool, int, uint, float16, float32 or float64"
+            f"{name} holds {dtype.name}; convert it to bool, int, uint, float16, float32 or float64"
         )
 
 
@@ -247,6 +283,7 @@ class Scores:
     bounds: Range | None  # least and largest number of each column, if known
     checked: bool = False  # whether every number has been read once, and is allowed
     lowest: bool = False  # whether the lowest sum is the best, not the highest
+    notes: tuple[str, ...] = ()  # what a user should know of how the file was read
 
     @property
     def rows(self) -> int:
@@ -325,7 +362,7 @@ class Chunks(Factors):
         scores = self.scores
         block = scores.file.read_chunks(index, length, scores.columns[arms])
         if would_round(block):
-            raise InvalidReward(f"a column has {ROUNDED}")
+            raise InvalidReward(f"{scores.allowed.file}: a column has {ROUNDED}")
         block = block.astype(np.float64, copy=False)
         with np.errstate(all="ignore"):
             sums: Floats = np.ones(length) @ block.reshape(len(index), length, len(arms))

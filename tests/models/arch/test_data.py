@@ -117,13 +117,52 @@ def test_gaps_are_counted_and_stated():
         ([], [], "0 usable prices"),
         (["2024-01-02"], [1.0], "1 usable prices"),
         (["2024-01-02", "2024-01-03"], [1.0, np.nan], r"1 usable prices.*1 missing"),
-        (["2024-01-02", "2024-01-03"], [1.0, 2.0], "2 usable prices"),  # one return, and it is overnight
         (["2024-01-02T10", "2024-01-02T11", "2024-01-02T12"], [1.0, 1.0, 1.0], "no variance"),
     ],
 )
 def test_too_little_is_an_error(times, prices, complaint):
     with pytest.raises(InvalidArgument, match=complaint):
         returns_from_prices(np.array(times, "datetime64[s]"), np.array(prices))
+
+
+def test_only_nights_name_the_remedy():
+    times = np.array(["2024-01-02", "2024-01-03", "2024-01-04"], "datetime64[s]")
+    with pytest.raises(InvalidArgument, match=r"3 usable prices.*--overnight kept"):
+        returns_from_prices(times, [1.0, 2.0, 1.0], overnight=Overnight.DROPPED)
+
+
+def test_daily_prices_are_recognised():
+    """Most days have one price: returns from day to day are all there are, but of bars they are dropped."""
+    times = np.datetime64("2024-01-01", "D") + np.arange(20)
+    found = returns_from_prices(times, np.arange(1.0, 21.0))
+    assert (len(found.values), found.overnight, str(found.repairs)) == (19, Overnight.KEPT, "none")
+    assert returns_from_prices(*bars()).overnight is Overnight.DROPPED
+
+
+@pytest.mark.parametrize(
+    ("step", "hole", "longest", "cut"),
+    [
+        ("5m", "10D", {}, False),
+        ("5m", "15D", {}, True),
+        ("5m", "15D", {"longest_gap": 30.0}, False),
+        ("5m", "1D", {"longest_gap": 0.5}, True),
+        ("1D", "10D", {}, False),
+        ("1D", "400D", {}, True),
+        ("30D", "120D", {}, False),  # four usual steps
+        ("30D", "200D", {}, True),
+    ],
+)
+def test_series_are_cut_at_long_gaps(step, hole, longest, cut):
+    count, unit = int(step[:-1]), step[-1]
+    times = np.datetime64("2020-01-01T09:00", "m") + np.arange(40) * np.timedelta64(count, unit)
+    times[25:] += np.timedelta64(int(hole[:-1]), "D")
+    prices = np.exp(np.random.default_rng(0).normal(size=40))
+    found = returns_from_prices(times, prices, **longest)
+    assert found.lengths.tolist() == ([24, 14] if cut else [found.lengths.sum()])
+    assert found.repairs.long_gaps == len(found.holes) == cut
+    if cut:
+        assert found.holes[0] == (times[24], times[25])
+        assert found.repairs.overnight == 0
 
 
 def test_wrong_arguments_are_explained():

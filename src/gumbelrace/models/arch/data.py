@@ -8,6 +8,7 @@ models of all orders have the same rows. The squares lie backwards in time: thos
 follow one another, and a row costs no memory of its own.
 """
 
+import hashlib
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
@@ -25,6 +26,8 @@ Indices = NDArray[np.int64]
 Times = NDArray[np.datetime64]
 # A return over more than this many times the usual step is counted as one over a gap.
 GAP = 1.5
+# Series are cut where no price is for more than so many days (no holiday lasts as long), and usual steps.
+LONG_DAYS, LONG_STEPS = 14.0, 5.0
 # An ARCH(10) whose order is plain in some 10,000 returns; their variance is about 1.
 ALPHA = (0.12, *[0.055] * 10)
 NU = 6.0
@@ -59,6 +62,8 @@ class Repairs(NamedTuple):
         Returns from one day to another: left out.
     gaps : int
         Returns within a day over more than the usual step, for example a lunch break: kept.
+    long_gaps : int
+        Gaps of more than `longest_gap` days: the series is cut there.
     """
 
     missing: int = 0
@@ -67,6 +72,7 @@ class Repairs(NamedTuple):
     duplicates: int = 0
     overnight: int = 0
     gaps: int = 0
+    long_gaps: int = 0
 
     def __str__(self) -> str:
         found = [f"{count} {name.replace('_', ' ')}" for name, count in self._asdict().items() if count]
@@ -92,6 +98,10 @@ class Returns:
         When each return ends.
     repairs : Repairs
         What was mended.
+    holes : tuple of pairs of times
+        The long gaps at which the series was cut: last price before and first one after each.
+    overnight : Overnight, optional
+        What became of returns from one day to another.
 
     Examples
     --------
@@ -106,6 +116,13 @@ class Returns:
     scale: float
     times: Times | None = None
     repairs: Repairs = NONE
+    holes: tuple[tuple[np.datetime64, np.datetime64], ...] = ()
+    overnight: Overnight | None = None
+
+    @property
+    def digest(self) -> str:
+        """A text that other returns do not have."""
+        return hashlib.sha256(self.values.tobytes() + self.lengths.tobytes()).hexdigest()
 
 
 def standardised(returns: ArrayLike, segments: ArrayLike | None = None) -> Returns:
@@ -135,7 +152,8 @@ def returns_from_prices(
     times: ArrayLike,
     prices: ArrayLike,
     segments: ArrayLike | None = None,
-    overnight: Overnight = Overnight.DROPPED,
+    overnight: Overnight | None = None,
+    longest_gap: float = LONG_DAYS,
 ) -> Returns:
     """Take log returns of prices, mend what must be mended, and standardise.
 
@@ -148,8 +166,12 @@ def returns_from_prices(
     segments : array_like of shape (n,), optional
         A label for each price, for several series or one with long holes. No return and no lag crosses from
         one segment into another.
-    overnight : Overnight
-        What becomes of returns from one day to another.
+    overnight : Overnight, optional
+        What becomes of returns from one day to another. Default: they are dropped, or kept if most prices
+        are the only one of their day.
+    longest_gap : float
+        Days. The series is cut, as between segments, where there is no price for longer, and for more than
+        five usual steps.
 
     Examples
     --------
@@ -159,20 +181,34 @@ def returns_from_prices(
     >>> len(returns.values), str(returns.repairs)
     (2, '1 duplicates, 1 overnight')
     """
-    if not isinstance(overnight, Overnight):
+    if not (overnight is None or isinstance(overnight, Overnight)):
         raise InvalidArgument(f"overnight is {overnight!r}; give Overnight.DROPPED, KEPT or NEW_SEGMENT")
     bars, repairs = _mended(_checked(times, prices, segments))
-    day = bars.times.astype("datetime64[D]")
-    same, night = bars.within(), day[1:] != day[:-1]
-    keep = same if overnight is Overnight.KEPT else same & ~night
+    steps, night = _Steps.of(bars, longest_gap), _nights(bars)
+    overnight = overnight or _usual_overnight(night[steps.joined])
+    keep = steps.joined if overnight is Overnight.KEPT else steps.joined & ~night
     if not keep.any():
-        raise InvalidArgument(
-            f"{len(day)} usable prices give no return (repairs: {repairs}); give more prices"
+        remedy = (
+            "keep those from day to day (--overnight kept)" if steps.joined.any() else "give more prices"
         )
-    breaks = ~same | night if overnight is Overnight.NEW_SEGMENT else ~same
+        raise InvalidArgument(
+            f"{len(bars.prices)} usable prices give no return (repairs: {repairs}); {remedy}"
+        )
+    breaks = ~steps.joined | night if overnight is Overnight.NEW_SEGMENT else ~steps.joined
     found = standardised(np.diff(np.log(bars.prices))[keep], np.cumsum(breaks)[keep])
-    counts = {"overnight": int((same & ~keep).sum()), "gaps": _gaps(bars.times, same & ~night)}
-    return replace(found, times=bars.times[1:][keep], repairs=repairs._replace(**counts))
+    dropped, holes = int((steps.joined & ~keep).sum()), steps.holes(bars.times)
+    counts = {
+        "overnight": dropped,
+        "gaps": _gaps(bars.times, steps.joined & ~night),
+        "long_gaps": len(holes),
+    }
+    return replace(
+        found,
+        times=bars.times[1:][keep],
+        repairs=repairs._replace(**counts),
+        holes=holes,
+        overnight=overnight,
+    )
 
 
 class _Bars(NamedTuple):
@@ -193,6 +229,35 @@ class _Bars(NamedTuple):
         """Whether each row but the first is of the segment of the one before."""
         same: NDArray[np.bool_] = self.segments[1:] == self.segments[:-1]
         return same
+
+
+class _Steps(NamedTuple):
+    """Steps from one price to the next: which go on within a series, and which lead over a long gap."""
+
+    joined: NDArray[np.bool_]
+    long: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, bars: _Bars, longest_gap: float) -> "_Steps":
+        same, days = bars.within(), np.diff(bars.times) / np.timedelta64(1, "D")
+        usual = float(np.median(days[same])) if same.any() else 0.0
+        long = same & (days > max(longest_gap, LONG_STEPS * usual))
+        return cls(same & ~long, long)
+
+    def holes(self, times: Times) -> tuple[tuple[np.datetime64, np.datetime64], ...]:
+        return tuple((times[k], times[k + 1]) for k in np.flatnonzero(self.long))
+
+
+def _nights(bars: _Bars) -> NDArray[np.bool_]:
+    """Whether each price but the first is of another day than the one before."""
+    day = bars.times.astype("datetime64[D]")
+    other: NDArray[np.bool_] = day[1:] != day[:-1]
+    return other
+
+
+def _usual_overnight(night: NDArray[np.bool_]) -> Overnight:
+    """Keep returns from day to day where there are hardly others."""
+    return Overnight.KEPT if len(night) and night.mean() > 0.5 else Overnight.DROPPED
 
 
 def _checked(times: ArrayLike, prices: ArrayLike, segments: ArrayLike | None) -> _Bars:

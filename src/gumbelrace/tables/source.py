@@ -1,0 +1,146 @@
+"""Opening what is to be read: a file by its ending, a pipe or standard input by its first bytes."""
+
+import errno
+import io
+import shutil
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gumbelrace.errors import InvalidArgument, InvalidFile
+
+STANDARD_INPUT = Path("-")
+COLUMNS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq")
+ARRAYS = (".npy", ".npz")
+# What pipes begin with that hold no plain CSV.
+BEGINNINGS = {b"\x93NUMPY": ".npy", b"PK\x03\x04": ".npz", b"PAR1": ".parquet", b"\x1f\x8b": ".csv.gz"}
+
+
+class Source(NamedTuple):
+    """An open file that can be read in any order."""
+
+    file: Any  # bytes
+    name: str  # in messages
+    kind: str  # the ending that says what it is
+
+    @property
+    def size(self) -> int:
+        place = self.file.tell()
+        size: int = self.file.seek(0, io.SEEK_END)
+        self.file.seek(place)
+        return size
+
+
+@contextmanager
+def open_source(path: Path, *more: str) -> Iterator[Source]:
+    """Open a file of columns, or of one of `more` kinds.
+
+    Pipes and standard input (-) are copied to a temporary file first, as is the array of a .npz file, which
+    then is a .npy file.
+    """
+    allowed = (*more, *COLUMNS)
+    with _opened(path, allowed) as source:
+        if source.size == 0:
+            raise InvalidFile(f"{source.name} is empty; write it again")
+        if source.kind != ".npz":
+            yield source
+            return
+        with tempfile.TemporaryFile() as copy:
+            _unpack(source, copy)
+            yield Source(copy, source.name, ".npy")
+
+
+@contextmanager
+def room_for(name: str) -> Iterator[None]:
+    """Say what to do if there is no room for a temporary file with the numbers of a file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise InvalidFile(
+            f"{tempfile.gettempdir()} has no room for the numbers of {name}; set TMPDIR to a larger folder"
+        ) from error
+
+
+@contextmanager
+def about(name: str) -> Iterator[None]:
+    """Name the file in errors about what is in it."""
+    try:
+        yield
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{name}: {error}") from error
+
+
+@contextmanager
+def _opened(path: Path, allowed: tuple[str, ...]) -> Iterator[Source]:
+    if path != STANDARD_INPUT and (path.is_file() or path.is_dir() or not path.exists()):
+        kind = _ending(path, allowed)
+        with open(path, "rb", buffering=0 if kind == ".npy" else -1) as file:
+            yield Source(file, str(path), kind)
+        return
+    with tempfile.TemporaryFile() as copy:
+        name = _copy_pipe(path, copy)
+        kind = _beginning(copy)
+        if kind not in allowed:
+            raise InvalidFile(f"{name} holds a {kind} file; give {_kinds(allowed)}")
+        yield Source(copy, name, kind)
+
+
+def _ending(path: Path, allowed: tuple[str, ...]) -> str:
+    """Give the ending of a file that can be opened."""
+    if path.is_dir():
+        raise InvalidFile(f"{path} is a folder; give a {_kinds(allowed)} file")
+    if not path.exists():
+        raise InvalidFile(f"{path} does not exist; give a {_kinds(allowed)} file")
+    name = path.name.lower()
+    found = max((end for end in allowed if name.endswith(end)), key=len, default=None)
+    if found is None:
+        raise InvalidFile(f"{path} is of a kind that cannot be read; convert it to {_kinds(allowed)}")
+    return found
+
+
+def _kinds(allowed: tuple[str, ...]) -> str:
+    *first, last = (kind for kind in allowed if kind != ".pq")
+    return f"{', '.join(first)} or {last}"
+
+
+def _copy_pipe(path: Path, copy: Any) -> str:
+    """Copy all that comes through a pipe; return its name."""
+    if path != STANDARD_INPUT:
+        with open(path, "rb") as pipe, room_for(str(path)):
+            shutil.copyfileobj(pipe, copy)
+        return str(path)
+    name = "standard input"
+    if sys.stdin.isatty():
+        raise InvalidFile(f"{name} is the keyboard; send a file, as in: cat scores.csv | gumbelrace best -")
+    with room_for(name):
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+    return name
+
+
+def _beginning(file: Any) -> str:
+    file.seek(0)
+    start = file.read(max(map(len, BEGINNINGS)))
+    file.seek(0)
+    return next((kind for mark, kind in BEGINNINGS.items() if start.startswith(mark)), ".csv")
+
+
+def _unpack(source: Source, copy: Any) -> None:
+    """Copy the only array of a .npz file."""
+    try:
+        with zipfile.ZipFile(source.file) as archive:
+            names = [name for name in archive.namelist() if name.endswith(".npy")]
+            if len(names) != 1:
+                raise InvalidFile(
+                    f"{source.name} holds {len(names)} arrays; save the one that is meant by np.save"
+                )
+            with archive.open(names[0]) as array, room_for(source.name):
+                shutil.copyfileobj(array, copy)
+    except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
+        raise InvalidFile(f"{source.name} is not a .npz file, or is damaged; save it again") from error
+    copy.seek(0)
