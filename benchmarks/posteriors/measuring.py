@@ -1,0 +1,92 @@
+"""What a run is measured by: seconds of the clock and of the processor, effective draws, rows."""
+
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+from problems import Problem
+
+ENOUGH = 1_000  # effective draws
+# Entries of draws that are kept at most: effective sizes of more take longer than the chains do.
+MOST_ENTRIES = 4_000_000
+
+
+class Seconds(NamedTuple):
+    wall: float
+    processor: float
+
+    def __add__(self, other: Any) -> "Seconds":
+        return Seconds(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def __sub__(self, other: "Seconds") -> "Seconds":
+        return Seconds(*(a - b for a, b in zip(self, other, strict=True)))
+
+    def times(self, factor: float) -> "Seconds":
+        return Seconds(*(factor * part for part in self))
+
+
+def now() -> Seconds:
+    """Read the clocks; the difference of two readings is what was spent between them."""
+    return Seconds(time.perf_counter(), time.process_time())
+
+
+class Law(NamedTuple):
+    """Laplace's law, and what it took to find it."""
+
+    mode: Any
+    covariance: Any
+    seconds: Seconds
+
+    @property
+    def root(self) -> Any:
+        return np.linalg.cholesky(self.covariance)
+
+
+class Task(NamedTuple):
+    """What a contender is asked."""
+
+    problem: Problem
+    law: Law | None
+    seconds: float  # to draw for, about
+    limit: float  # after which a run is ended
+
+
+class Chain(NamedTuple):
+    """What a contender gives."""
+
+    draws: Any  # of shape (chains, draws, d), as users know them
+    spent: Seconds  # on these draws
+    setup: Seconds  # from the call until they could begin
+    rows: float  # read for a draw
+    cold: Seconds | None = None  # from the call to enough draws, if that was measured
+
+
+def sizes_of(draws: Any) -> Any:
+    """Effective sample size of each coordinate."""
+    from arviz_stats.base import array_stats
+
+    return array_stats.ess(np.asarray(draws), chain_axis=0, draw_axis=1, method="bulk")
+
+
+def report(chain: Chain) -> dict[str, Any]:
+    """Give what is shown of a chain, and what it is compared by."""
+    sizes = sizes_of(chain.draws)
+    least = float(np.nanmin(sizes))
+    measured = chain.cold is not None
+    cold = chain.cold if measured else chain.setup + chain.spent.times(ENOUGH / least)
+    return {
+        "setup": chain.setup,
+        "rate": [least / part for part in chain.spent],
+        "rows": chain.rows,
+        "cold": cold,
+        "extrapolated": not measured and least < ENOUGH,
+        "steps": int(np.prod(chain.draws.shape[:2])),
+        "sizes": sizes.tolist(),
+        "mean": chain.draws.mean(axis=(0, 1)).tolist(),
+        "sd": chain.draws.std(axis=(0, 1)).tolist(),
+    }
+
+
+def tuning(task: Task) -> int:
+    """Give the steps of tuning: fewer, where each takes long."""
+    return int(np.clip(1e9 / (task.problem.size * task.problem.dimension), 100, 500))
