@@ -5,27 +5,27 @@ all rows last. With R the Cholesky factor of the precision in that order, z = R�
 normal under Laplace's law, and a block of z that belongs to some groups changes these groups only.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy  # its parts load when first used
-from numpy.typing import NDArray
 
-from gumbelrace.kernels.blocks import Block, Law, Sparse, sparse
+from gumbelrace.kernels.block_sweep import Law, ParameterBlock, Sparse, sparse
 from gumbelrace.laplace.mode import Mode
-from gumbelrace.laplace.model import Floats, Model
+from gumbelrace.laplace.model import Floats, Indices, Model
 from gumbelrace.laplace.pilot import Forecast, height_at
 from gumbelrace.methods.penalty import Penalty
 from gumbelrace.population.control import row_weights
 
-Indices = NDArray[np.int64]
-
-# Moves of each block that are tried, in all rows.
-TRIES = 8
-SEED = 2
+# Moves of each block that are tried.
+TRIES, SEED = 12, 2
 # A block whose log ratios have this variance is accepted three times in four. A block that is accepted less
 # often than that is cut.
 VARIANCE, ACCEPTED = 0.4, 0.6
+# So is one with rows of its own of which a move reads more than so many times as many as any does: those of
+# its halves are a quarter as many each.
+MORE_ROWS = 2.5
 # Of a coordinate that cannot be cut, and is accepted less often than that, smaller steps are made.
 SELDOM, SMALL_STEP = 0.3, 0.8
 # Entries of matrices below that share of their rows' and columns' sizes are zero but for rounding.
@@ -37,6 +37,9 @@ SHARED = 0.25
 class BlockModel(Model, Protocol):
     """A model whose log factors can be read row by row of a part of them."""
 
+    def of_rows(self, rows: Indices) -> "BlockModel":
+        """Give the same model of some of its rows."""
+
     def likelihood_of(self, mode: Mode, rows: Indices, weights: Floats | None) -> Any:
         """Give the log factors of some rows, less their expansion at the mode."""
 
@@ -45,7 +48,7 @@ class Whitened(NamedTuple):
     """Laplace's law in the order of the blocks."""
 
     order: Indices  # the parameter at each place
-    root: Floats  # R⁻ᵀ, upper triangular: θ[order] = mode[order] + R⁻ᵀ z
+    root: Any  # R⁻ᵀ, sparse and upper triangular: θ[order] = mode[order] + R⁻ᵀ z
     shared: int  # places from here on belong to all rows
     whitening: Sparse  # Rᵀ, its columns those of θ
 
@@ -55,43 +58,61 @@ class Tried(NamedTuple):
 
     log_ratios: Floats
     rows: Indices  # those that change
-    squares: Floats  # mean squares of by how much
+    changes: Floats  # by how much, of shape (tries, rows)
 
     @property
     def accepted(self) -> float:
-        """Share of the moves that would be accepted."""
+        """Share of the moves that would be accepted if all rows were read."""
         return float(np.mean(np.exp(np.minimum(self.log_ratios, 0.0))))
+
+    @property
+    def weights(self) -> Floats | None:
+        """The weights by which rows are drawn."""
+        return weights_of(self.changes)
+
+    @property
+    def read(self) -> tuple[float, float]:
+        """How many rows a move reads, and the variance of its estimate: by weights from other moves."""
+        half = len(self.changes) // 2
+        found = [
+            *reading(self.changes[:half], weights_of(self.changes[half:])),
+            *reading(self.changes[half:], weights_of(self.changes[:half])),
+        ]
+        rows, variances = np.mean(found, axis=0).tolist() if found else (0.0, 0.0)
+        return min(rows, float(len(self.rows))), variances
 
 
 class Planned(NamedTuple):
     """Blocks, the law that they belong to, and what is expected of a sweep."""
 
-    blocks: list[Block]
+    blocks: list[ParameterBlock]
     law: Law
     forecast: Forecast
 
 
 def plan_blocks(model: BlockModel, mode: Mode) -> Planned:
-    """Cut parameters into blocks that are accepted often enough."""
+    """Cut parameters into blocks that are accepted often enough, and read few rows."""
     whitened = whitened_by(mode.precision)
-    trial = Trial(model, mode, whitened)
-    places = np.arange(len(mode.theta))
-    waiting = [part for part in np.split(places, [whitened.shared]) if len(part)]
+    hessian = without_rounding(mode.factors.hessian, np.sqrt(np.diag(mode.precision)))
+    factors = mode.factors._replace(hessian=scipy.sparse.csr_array(hessian))
+    trial = Trial(model, mode._replace(factors=factors), whitened)
+    own, shared = np.split(np.arange(len(mode.theta)), [whitened.shared])
+    waiting = [(part, np.arange(model.size)) for part in (own, shared) if len(part)]
     blocks, forecasts = [], []
     while waiting:
-        coordinates = waiting.pop(0)
-        tried = trial.of(coordinates)
-        if tried.accepted < ACCEPTED and len(coordinates) > 1:
-            waiting = cut(coordinates, tried) + waiting
+        coordinates, rows = waiting.pop(0)
+        tried = trial.of(coordinates, rows)
+        parts = parts_of(tried, bool(coordinates[0] < whitened.shared))
+        if min(parts, len(coordinates)) > 1:
+            cut = np.array_split(coordinates, min(parts, len(coordinates)))
+            waiting = [(part, tried.rows) for part in cut] + waiting
             continue
-        weights = row_weights(tried.squares) if len(tried.rows) else None
         # A block of the prior alone still has a row, which says nothing.
         rows = tried.rows if len(tried.rows) else np.zeros(1, np.int64)
-        likelihood = model.likelihood_of(mode, rows, weights)
+        likelihood = model.likelihood_of(mode, rows, tried.weights)
         rho = SMALL_STEP if tried.accepted < SELDOM else 0.0
         blocks.append(block_of(likelihood, coordinates, whitened, rho))
-        forecasts.append((tried.accepted, rows_of(tried, weights)))
-    hessian = without_rounding(mode.factors.hessian, np.sqrt(np.diag(mode.precision)))
+        forecasts.append(foreseen(tried))
     law = Law(mode.theta, whitened.whitening, mode.factors.gradient, sparse(hessian))
     return Planned(blocks, law, forecast_of(forecasts, trial.misfit, model.size))
 
@@ -108,7 +129,7 @@ def whitened_by(precision: Floats) -> Whitened:
     factor = without_rounding(factor, scale[order], np.ones(d))
     starts, columns, values = sparse(np.ascontiguousarray(factor.T))
     shared = int(np.sum(partners <= max(SHARED * d, 1)))
-    return Whitened(order, root, shared, Sparse(starts, order[columns], values))
+    return Whitened(order, scipy.sparse.csc_array(root), shared, Sparse(starts, order[columns], values))
 
 
 def without_rounding(matrix: Floats, rows: Floats, columns: Floats | None = None) -> Floats:
@@ -120,56 +141,93 @@ def without_rounding(matrix: Floats, rows: Floats, columns: Floats | None = None
 class Trial:
     """Tries moves of blocks from usual points."""
 
-    def __init__(self, model: Model, mode: Mode, whitened: Whitened) -> None:
+    def __init__(self, model: BlockModel, mode: Mode, whitened: Whitened) -> None:
         self._model, self._mode, self._whitened = model, mode, whitened
         self._rng = np.random.default_rng(SEED)
         self._usual = self._rng.standard_normal((TRIES, len(mode.theta)))
-        self._heights, self._left = zip(*(self._height(z) for z in self._usual), strict=True)
+        found = [height_at(model, mode, self._step(z)) for z in self._usual]
+        heights, self._left = np.array([height for height, _ in found]), [left for _, left in found]
+        self._known = [self._height(z) for z in self._usual]
         # Log posterior beside the normal law, whose log density is -z²/2.
-        self.misfit = float(np.std(self._heights + 0.5 * np.sum(self._usual**2, axis=1)))
+        self.misfit = float(np.std(heights + 0.5 * np.sum(self._usual**2, axis=1)))
 
-    def _height(self, z: Floats) -> tuple[float, Floats]:
+    def _step(self, z: Floats) -> Floats:
         step = np.empty_like(z)
         step[self._whitened.order] = self._whitened.root @ z
-        return height_at(self._model, self._mode, step)
+        return step
 
-    def of(self, coordinates: Indices) -> Tried:
-        """Draw a block anew from each of the points."""
-        ratios, squares = np.full(TRIES, -np.inf), np.zeros(self._model.size)
+    def _height(self, z: Floats) -> float:
+        """Give the log posterior but for the rows' residuals, beside the normal law."""
+        step = self._step(z)
+        known = self._model.log_prior(self._mode.theta + step) + self._mode.factors.change(step)
+        return known + 0.5 * float(z @ z)
+
+    def of(self, coordinates: Indices, rows: Indices) -> Tried:
+        """Draw a block anew from each of the points; only these rows depend on it, or fewer."""
+        model, ratios = self._model.of_rows(rows), np.full(TRIES, -np.inf)
+        changes = np.zeros((TRIES, len(rows)))
         for k, usual in enumerate(self._usual):
             moved = usual.copy()
             moved[coordinates] = self._rng.standard_normal(len(coordinates))
-            height, left = self._height(moved)
-            if np.isfinite(height) and np.isfinite(self._heights[k]):
-                proposed = 0.5 * np.sum(moved[coordinates] ** 2 - usual[coordinates] ** 2)
-                ratios[k] = height - self._heights[k] + proposed
-                squares += np.square(left - self._left[k]) / TRIES
-        rows = np.flatnonzero(squares)
-        return Tried(ratios, rows, squares[rows])
+            known = self._height(moved) - self._known[k]
+            if np.isfinite(known):
+                change = model.residuals(self._mode.theta, self._step(moved)) - self._left[k][rows]
+                if np.isfinite(change).all():
+                    ratios[k], changes[k] = known + change.sum(), change
+        changed = changes.any(axis=0)
+        return Tried(ratios, rows[changed], changes[:, changed])
 
 
-def cut(coordinates: Indices, tried: Tried) -> list[Indices]:
-    """Cut a block into as many parts as make each of them accepted often enough, variances adding up."""
-    finite = tried.log_ratios[np.isfinite(tried.log_ratios)]
-    # By the mean as well: that of a log ratio is minus half its variance.
-    variance = max(float(np.var(finite)), -2.0 * float(np.mean(finite))) if len(finite) > 1 else np.inf
-    parts = int(min(max(np.ceil(variance / VARIANCE), 2.0), len(coordinates)))
-    return np.array_split(coordinates, parts)
+def weights_of(changes: Floats) -> Floats | None:
+    """Give weights of rows from their changes in some moves.
+
+    By the mean size of a change, which few moves tell better than the root of its mean square: changes are
+    like cubes of normal numbers.
+    """
+    return row_weights(np.square(np.abs(changes).mean(axis=0))) if changes.size else None
 
 
-def block_of(likelihood: Any, coordinates: Indices, whitened: Whitened, correlation: float) -> Block:
+def reading(changes: Floats, weights: Floats | None) -> Iterator[tuple[float, float]]:
+    """Give how many rows moves read, and the variances of the estimates, as `Penalty` has it."""
+    if weights is None:
+        return
+    penalty, chances = Penalty(), weights / weights.sum()
+    for change in changes:
+        single = change / chances
+        centred = single - change.sum()
+        variance, third = (float(abs(np.sum(chances * centred**power))) for power in (2, 3))
+        needed = max(variance / penalty.most_variance, float(np.sqrt(third / (3.0 * penalty.error))))
+        rows = max(float(penalty.first), needed)
+        yield rows, variance / rows
+
+
+def parts_of(tried: Tried, has_own_rows: bool) -> int:
+    """Into how many parts to cut a block, so that each is accepted often enough and reads few rows."""
+    most, (rows, _), parts = MORE_ROWS * Penalty().first, tried.read, 1.0
+    if tried.accepted < ACCEPTED:
+        finite = tried.log_ratios[np.isfinite(tried.log_ratios)]
+        # By the mean as well: that of a log ratio is minus half its variance. Variances add up.
+        variance = max(np.var(finite), -2.0 * np.mean(finite)) if len(finite) > 1 else np.inf
+        parts = max(float(np.ceil(variance / VARIANCE)), 2.0)
+    if has_own_rows and rows > most:
+        parts = max(parts, float(np.ceil(np.sqrt(rows / most))))
+    return int(min(parts, np.iinfo(np.int32).max))
+
+
+def block_of(
+    likelihood: Any, coordinates: Indices, whitened: Whitened, correlation: float
+) -> ParameterBlock:
     """Give a block, with what it changes."""
-    columns = whitened.root[:, coordinates]
+    columns = whitened.root[:, coordinates].toarray()
     changed = np.flatnonzero(columns.any(axis=1))
     matrix = np.ascontiguousarray(columns[changed])
-    return Block(likelihood, coordinates, whitened.order[changed], matrix, correlation)
+    return ParameterBlock(likelihood, coordinates, whitened.order[changed], matrix, correlation)
 
 
-def rows_of(tried: Tried, weights: Floats | None) -> float:
-    """How many rows a move of a block reads."""
-    penalty = Penalty()
-    variance = 0.0 if weights is None else float(weights.sum() * (tried.squares / weights).sum())
-    return min(max(float(penalty.first), variance / penalty.most_variance), float(len(tried.rows)))
+def foreseen(tried: Tried) -> tuple[float, float]:
+    """Give the share of a block's moves that are accepted, by an estimate, and the rows that each reads."""
+    rows, variance = tried.read
+    return tried.accepted * 2.0 * float(scipy.special.ndtr(-0.5 * np.sqrt(variance))), rows
 
 
 def forecast_of(found: list[tuple[float, float]], misfit: float, size: int) -> Forecast:

@@ -7,19 +7,20 @@ import numpy as np
 import scipy  # its parts load when first used
 
 from gumbelrace.errors import NoMode
-from gumbelrace.laplace.model import Floats, Model, Quadratic
+from gumbelrace.laplace.bowl import FLAT, Bowl, bowl_of
+from gumbelrace.laplace.model import Floats, Indices, Model, Quadratic, dense
 
 # A mode is found when Newton's next step is shorter than that many standard deviations of the posterior. So
 # short a step may not be seen to go uphill, for rounding: then it is found as well.
 FOUND, HARDLY_UPHILL = 1e-4, 1e-2
+# Parameters that rows depend on are first brought that near, the others being held.
+NEAR = 0.5
 # Towards a mode at infinity, which labels have that a plane separates, steps stay as long: no longer than
 # that share of the point's own size are those of a mode.
 SHORT = 1e-2
 MOST_STEPS, MOST_HALVINGS = 100, 30
 # A step goes uphill by at least that share of what its slope says.
 ARMIJO = 1e-4
-# Curvatures below that share of the largest (parameters scaled to equal curvature) are those of no mode.
-FLAT = 1e-10
 # With more parameters than that a Hessian costs much more than a gradient: those lead most of the way.
 MANY, ROUGHLY = 64, 300
 
@@ -37,22 +38,13 @@ class Mode(NamedTuple):
         return -(self.prior.hessian + self.factors.hessian)
 
 
-class Bowl(NamedTuple):
-    """Minus a Hessian, diagonalised after parameters were scaled to equal curvature."""
+class Climb(NamedTuple):
+    """Where Newton's method has led."""
 
-    scales: Floats
-    curvatures: Floats
-    axes: Floats
-
-    def newton_step(self, gradient: Floats) -> tuple[Floats, float]:
-        """Give the step to the mode, and how many standard deviations away it is.
-
-        Where the curvature has the wrong sign, the step goes uphill all the same.
-        """
-        along = self.axes.T @ (self.scales * gradient)
-        curvatures = np.maximum(np.abs(self.curvatures), FLAT * np.abs(self.curvatures).max())
-        step = self.scales * (self.axes @ (along / curvatures))
-        return step, float(np.sqrt(np.sum(along**2 / curvatures)))
+    mode: Mode
+    bowl: Bowl
+    distance: float  # to the mode, in standard deviations
+    settled: bool  # whether the next step is short
 
 
 def find_mode(model: Model, start: Floats | None = None) -> Mode:
@@ -67,26 +59,47 @@ def find_mode(model: Model, start: Floats | None = None) -> Mode:
     value = model.value(theta)
     if not np.isfinite(value):
         raise NoMode(f"the log posterior is {value} at the start {named(model.names, theta)}; give another")
-    if model.gradient is not None and len(theta) > MANY:
-        theta = roughly(model, model.gradient, theta)
-    for _ in range(MOST_STEPS):
-        mode = Mode(theta, model.prior(theta), model.factors(theta))
-        whole = mode.prior.plus(mode.factors)
-        check_finite(whole, model, theta)
-        bowl = bowl_of(-whole.hessian)
-        step, distance = bowl.newton_step(whole.gradient)
-        settled = float(np.abs(step).max()) <= SHORT * (1.0 + float(np.abs(theta).max()))
-        length = 0.0 if distance < FOUND and settled else uphill(model, theta, whole, step)
-        if length == 0.0:
-            break
-        theta = theta + length * step
+    mode, bowl, distance, settled = climb(model, nearer(model, theta))
     check_curved(bowl, model.names, settled or distance > HARDLY_UPHILL)
     if distance > HARDLY_UPHILL:
         raise NoMode(
             f"no mode was found: after {MOST_STEPS} steps at most it is still {distance:.2g} standard "
-            f"deviations away, at {named(model.names, theta)}; give a start closer to it, or scale the data"
+            f"deviations away, at {named(model.names, mode.theta)}; give a start closer to it, or scale "
+            "the data"
         )
-    return mode
+    return Mode(mode.theta, *(part._replace(hessian=dense(part.hessian)) for part in mode[1:]))
+
+
+def nearer(model: Model, theta: Floats) -> Floats:
+    """Go some of the way.
+
+    Parameters that no row depends on are held: where effects are still zero, the scale of their prior would
+    go to zero as well.
+    """
+    factors = model.factors(theta)
+    depends = (factors.gradient != 0.0) | (np.asarray(abs(factors.hessian).sum(axis=0)) != 0.0)
+    if not depends.all() and depends.any():
+        return climb(model, theta, np.flatnonzero(depends), NEAR).mode.theta
+    if model.gradient is not None and len(theta) > MANY and isinstance(factors.hessian, np.ndarray):
+        return roughly(model, model.gradient, theta)
+    return theta
+
+
+def climb(model: Model, theta: Floats, free: Indices | None = None, near: float = FOUND) -> Climb:
+    """Go uphill by Newton's steps, of the parameters `free` only, until the mode is `near`."""
+    free = np.arange(len(theta)) if free is None else free
+    for _ in range(MOST_STEPS):
+        mode = Mode(theta, model.prior(theta), model.factors(theta))
+        whole = mode.prior.plus(mode.factors)
+        check_finite(whole, model, theta)
+        bowl, step = bowl_of(-whole.hessian[free][:, free]), np.zeros_like(theta)
+        step[free], distance = bowl.newton_step(whole.gradient[free])
+        settled = float(np.abs(step).max()) <= SHORT * (1.0 + float(np.abs(theta).max()))
+        length = 0.0 if distance < near and settled else uphill(model, theta, whole, step)
+        if length == 0.0:
+            break
+        theta = theta + length * step
+    return Climb(mode, bowl, distance, settled)
 
 
 def roughly(model: Model, gradient: Callable[[Floats], Floats], theta: Floats) -> Floats:
@@ -113,19 +126,12 @@ def uphill(model: Model, theta: Floats, whole: Quadratic, step: Floats) -> float
     return 0.0
 
 
-def bowl_of(precision: Floats) -> Bowl:
-    """Diagonalise minus a Hessian."""
-    diagonal = np.abs(np.diag(precision))
-    scales = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, max(diagonal.max(), 1e-300)))
-    curvatures, axes = np.linalg.eigh(scales[:, None] * precision * scales)
-    return Bowl(scales, curvatures, axes)
-
-
 def check_finite(whole: Quadratic, model: Model, theta: Floats) -> None:
     """Refuse derivatives that are not numbers."""
     for what, part in (("gradient", whole.gradient), ("Hessian", whole.hessian)):
-        if not np.isfinite(part).all():
-            where = sorted(set(np.argwhere(~np.isfinite(part))[:, 0].tolist()))
+        sums = np.asarray(part if part.ndim == 1 else part.sum(axis=1))
+        if not np.isfinite(sums).all():
+            where = np.flatnonzero(~np.isfinite(sums)).tolist()
             raise NoMode(
                 f"the {what} of the log posterior is not finite in {listed(model.names, where)} "
                 f"at {named(model.names, theta)}; mend the model or give another start"
@@ -134,10 +140,9 @@ def check_finite(whole: Quadratic, model: Model, theta: Floats) -> None:
 
 def check_curved(bowl: Bowl, names: Sequence[str], settled: bool) -> None:
     """Refuse a place where the posterior is flat, or not even a mode, and name the parameters."""
-    least = int(np.argmin(bowl.curvatures))
-    if settled and bowl.curvatures[least] > FLAT * bowl.curvatures[-1]:
+    least, loadings = bowl.flattest()
+    if settled and least > FLAT:
         return
-    loadings = np.abs(bowl.scales * bowl.axes[:, least])
     guilty = np.flatnonzero(loadings > 0.3 * loadings.max()).tolist()
     raise NoMode(
         f"the posterior has no curved mode: it is flat along {listed(names, guilty)}. A parameter that the "

@@ -4,20 +4,21 @@ A posterior is p(θ) ∝ p0(θ) ∏_{n < N} f_n(θ); θ is a vector of real numb
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 
 class Quadratic(NamedTuple):
-    """A function near a point: its value, gradient and Hessian there."""
+    """A function near a point: its value, gradient and Hessian there, which may be sparse on the way."""
 
     value: float
     gradient: Floats
-    hessian: Floats
+    hessian: Any
 
     def plus(self, other: "Quadratic") -> "Quadratic":
         """Give the sum of two functions."""
@@ -28,6 +29,12 @@ class Quadratic(NamedTuple):
     def change(self, step: Floats) -> float:
         """By how much it grows from the point to `step` away from it."""
         return float(step @ (self.gradient + 0.5 * self.hessian @ step))
+
+
+def dense(matrix: Any) -> Floats:
+    """Give a matrix as an array."""
+    found: Floats = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+    return found
 
 
 class Model(Protocol):

@@ -7,18 +7,17 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumbelrace.errors import NoMode
 from gumbelrace.laplace.mode import find_mode
-from gumbelrace.laplace.model import Floats
-
-Indices = NDArray[np.int64]
+from gumbelrace.laplace.model import Floats, Indices
 
 # Rows are summed in that many parts, by threads; so the sum does not depend on how many of these there are.
-PARTS = 16
-# A mode is looked for among so many rows first, if there are many times as many.
-FEW, MANY_TIMES = 5_000, 8
+# Fewer than so many rows are not worth it.
+PARTS, WORTHWHILE = 16, 8192
+# A mode is looked for among so many rows first, or so many for each parameter, if there are many times as
+# many.
+FEW, FOR_EACH, MANY_TIMES = 5_000, 50, 8
 SEED = 0
 
 
@@ -47,17 +46,24 @@ class InParts:
     @functools.cached_property
     def few(self) -> Self:
         """The same model of some of its rows; itself if there are few."""
-        if self.rows is not None or self.all_rows < MANY_TIMES * FEW:
+        count = max(FEW, FOR_EACH * len(self.given_start))
+        if self.rows is not None or self.all_rows < MANY_TIMES * count:
             return self
-        some = np.random.default_rng(SEED).choice(self.all_rows, FEW, replace=False)
-        return replace(self, rows=np.sort(some))  # type: ignore[type-var]
+        some = np.random.default_rng(SEED).choice(self.all_rows, count, replace=False)
+        return self.of_rows(np.sort(some))
+
+    def of_rows(self, rows: Indices) -> Self:
+        """Give the same model of some of its rows."""
+        return replace(self, rows=rows)  # type: ignore[type-var]
 
     @functools.cached_property
     def _parts(self) -> list[Indices]:
         rows = np.arange(self.all_rows) if self.rows is None else self.rows
-        return [part for part in np.array_split(rows, PARTS) if len(part)]
+        return np.array_split(rows, PARTS) if len(rows) >= WORTHWHILE else [rows]
 
     def of_parts(self, function: Callable[[Indices], Any]) -> list[Any]:
         """Give what a function makes of each part of the rows."""
+        if len(self._parts) == 1:
+            return [function(self._parts[0])]
         with ThreadPoolExecutor() as pool:
             return list(pool.map(function, self._parts))

@@ -6,7 +6,7 @@ import numpy as np
 
 from gumbelrace.errors import InvalidArgument, optional
 from gumbelrace.laplace.model import Floats
-from gumbelrace.pymc.functions import inputs, vectors
+from gumbelrace.pymc.functions import inputs, python_function, vectors
 from gumbelrace.pymc.graph import Leaf, RowGraph, rebuilt
 
 # Rows that are computed together and apart, at how many points, how far from the start, and how equal the
@@ -78,12 +78,6 @@ def interpreted(graph: RowGraph) -> Any:
     (theta,) = vectors(graph, "theta")
     terms = rebuilt([graph.terms], graph.pieces(theta))[0]
     return python_function([graph.rows, theta, *inputs(graph)], terms)
-
-
-def python_function(given: list[Any], outputs: Any) -> Any:
-    """Make a function of graphs that NumPy computes."""
-    mode = optional("pytensor.compile.mode", "pymc").Mode(linker="py", optimizer=None)
-    return optional("pytensor", "pymc").function(given, outputs, mode=mode, on_unused_input="ignore")
 
 
 def alike(one: Any, other: Any) -> bool:

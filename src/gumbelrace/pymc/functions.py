@@ -1,4 +1,4 @@
-"""Numba functions that PyTensor makes of a posterior: three, since each takes seconds to compile."""
+"""Functions that PyTensor makes of a posterior: three by numba, since each takes seconds to compile."""
 
 import warnings
 from collections.abc import Sequence
@@ -32,23 +32,33 @@ class Functions(NamedTuple):
     sums : numba function
         ``sums(rows, theta, directions, data)``: log factors summed over rows, their gradient, and the
         Hessian times each direction, of shape (directions, d).
+    touched : numba function
+        ``touched(rows, theta, data)``: which parameters each row depends on, row by row, as where those of
+        each begin, and the parameters.
     log_prior : numba function
         ``log_prior(theta)``.
+    prior : callable
+        ``prior(theta, directions)``: what `sums` gives, of the log prior; by NumPy.
     """
 
     residuals: Any
     sums: Any
+    touched: Any
     log_prior: Any
+    prior: Any
 
 
 def functions_of(graph: RowGraph) -> Functions:
     """Compile what a posterior needs."""
-    return Functions(residuals_of(graph), sums_of(graph), log_prior_of(graph))
+    theta, directions, *outputs = derivatives_of(graph, graph.terms.sum())
+    given = compiled([graph.rows, theta, directions, *inputs(graph)], *outputs)
+    sums = by_chunks(given), row_by_row(given)
+    return Functions(residuals_of(graph), *sums, log_prior_of(graph), prior_of(graph))
 
 
 def residuals_of(graph: RowGraph) -> Any:
     centre, step = vectors(graph, "centre", "step")
-    values = used(graph)
+    values = used(graph, graph.terms)
     directions = {value: value.type() for value in values}
     slope = along(graph.terms, values, directions)
     curvature = along(slope, values, directions)
@@ -65,11 +75,12 @@ def residuals_of(graph: RowGraph) -> Any:
     return residuals
 
 
-def sums_of(graph: RowGraph) -> Any:
+def derivatives_of(graph: RowGraph, total: Any) -> list[Any]:
+    """Give variables for a point and for directions, and of a sum: value, gradient, Hessian products."""
     pt = optional("pytensor.tensor", "pymc")
     (theta,) = vectors(graph, "theta")
     many = pt.tensor("directions", dtype="float64", shape=(None, graph.dimension))
-    values, total = used(graph), graph.terms.sum()
+    values = used(graph, total)
     directions = {value: value.type() for value in values}
     slopes = optional("pytensor.gradient", "pymc").grad(total, values)
     # With something of the direction in each, which may have no curvature: all have an axis of directions.
@@ -81,8 +92,7 @@ def sums_of(graph: RowGraph) -> Any:
     products = spread(curved, {directions[value]: ways[value] for value in values})
     gradient = joined(graph, dict(zip(values, slopes, strict=True)), ())
     hessian = joined(graph, dict(zip(values, products, strict=True)), (many.shape[0],))
-    outputs = rebuilt([total, gradient, hessian], graph.pieces(theta))
-    return by_chunks(compiled([graph.rows, theta, many, *inputs(graph)], *outputs))
+    return [theta, many, *rebuilt([total, gradient, hessian], graph.pieces(theta))]
 
 
 def by_chunks(given: Any) -> Any:
@@ -106,6 +116,44 @@ def by_chunks(given: Any) -> Any:
         return value, gradient, products
 
     return sums
+
+
+def row_by_row(given: Any) -> Any:
+    """Compile the search for the parameters that rows depend on: along which they have a slope."""
+
+    @numba.njit(nogil=True)
+    def touched(rows, theta, data):  # type: ignore[no-untyped-def]
+        nowhere, starts = np.zeros((1, len(theta))), np.zeros(len(rows) + 1, np.int64)
+        found, count = np.empty(4 * len(rows), np.int64), 0
+        for k in range(len(rows)):
+            _, slopes, _ = given(rows[k : k + 1], theta, nowhere, *data)
+            if count + len(theta) > len(found):
+                longer = np.empty(2 * len(found) + len(theta), np.int64)
+                longer[:count] = found[:count]
+                found = longer
+            for i in range(len(theta)):
+                if slopes[i] != 0.0:
+                    found[count] = i
+                    count += 1
+            starts[k + 1] = count
+        return starts, found[:count]
+
+    return touched
+
+
+def prior_of(graph: RowGraph) -> Any:
+    """Give a function of the log prior's derivatives; NaN where PyMC refuses the parameters."""
+    theta, directions, *outputs = derivatives_of(graph, graph.prior)
+    given = python_function([theta, directions], outputs)
+
+    def prior(theta, directions):  # type: ignore[no-untyped-def]
+        try:
+            value, gradient, products = given(theta, directions)
+        except ValueError:
+            return np.nan, np.full_like(theta, np.nan), np.full_like(directions, np.nan)
+        return float(value), gradient, products
+
+    return prior
 
 
 def log_prior_of(graph: RowGraph) -> Any:
@@ -139,9 +187,9 @@ def inputs(graph: RowGraph) -> list[Any]:
     return [leaf.input for leaf in graph.leaves]
 
 
-def used(graph: RowGraph) -> list[Any]:
-    """Give the parameters that the log factors depend on."""
-    found = set(optional("pytensor.graph.traversal", "pymc").ancestors([graph.terms]))
+def used(graph: RowGraph, output: Any) -> list[Any]:
+    """Give the parameters that a part of the graph depends on."""
+    found = set(optional("pytensor.graph.traversal", "pymc").ancestors([output]))
     return [value for value in graph.values if value in found]
 
 
@@ -174,3 +222,9 @@ def compiled(given: Sequence[Any], *outputs: Any) -> Any:
         warnings.filterwarnings("ignore", "PyTensor could not link to a BLAS")
         function = make(list(given), list(outputs), mode=mode, on_unused_input="ignore")
     return function.vm.jit_fn
+
+
+def python_function(given: list[Any], outputs: Any) -> Any:
+    """Make a function of graphs that NumPy computes, and that needs no compiler."""
+    mode = optional("pytensor.compile.mode", "pymc").Mode(linker="py", optimizer=None)
+    return optional("pytensor", "pymc").function(given, outputs, mode=mode, on_unused_input="ignore")

@@ -2,25 +2,31 @@
 
 import functools
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numba
 import numpy as np
+import scipy  # its parts load when first used
 from numba.core.errors import NumbaPerformanceWarning
 from numpy.typing import NDArray
 
 from gumbelrace.core.rows import Rows
 from gumbelrace.laplace.batched import BatchedLikelihood
-from gumbelrace.laplace.compiled import STEP, by_differences
 from gumbelrace.laplace.mode import Mode
-from gumbelrace.laplace.model import Floats, Quadratic
-from gumbelrace.laplace.parts import Indices, InParts
+from gumbelrace.laplace.model import Floats, Indices, Quadratic
+from gumbelrace.laplace.parts import InParts
 from gumbelrace.laplace.pilot import Pilot
+from gumbelrace.laplace.sparse import Hessians, pairs
 from gumbelrace.pymc.checks import check_by_rows, check_latent, check_model
 from gumbelrace.pymc.functions import Functions, functions_of
 from gumbelrace.pymc.graph import RowGraph, graph_of, start_of
+
+# Which pairs of parameters matter is seen at some rows first, then at more; beside the point, at which
+# derivatives may happen to be zero.
+PATTERN_ROWS, PATTERN_MORE, BESIDE = 20_000, 4, 0.1
+# Axes along which the prior is differentiated at once.
+AXES_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
@@ -54,21 +60,21 @@ class PymcModel(InParts):
     def value(self, theta: Floats) -> float:
         """Give log p0(θ) + Σ log f_n(θ)."""
         prior = self.log_prior(theta)
-        return prior if prior == -np.inf else prior + self._sums(theta, np.zeros((1, len(theta)))).value
+        return prior if prior == -np.inf else prior + self._sums(theta, nowhere(theta))[0]
 
     def gradient(self, theta: Floats) -> Floats:
         """Give the gradient of the same."""
-        gradient = self._sums(theta, np.zeros((1, len(theta)))).gradient
-        return gradient + slopes_of(self.functions.log_prior, theta)
+        _, of_factors, _ = self._sums(theta, nowhere(theta))
+        _, of_prior, _ = self.functions.prior(theta, nowhere(theta))
+        return of_factors + of_prior  # type: ignore[no-any-return]
 
     def prior(self, theta: Floats) -> Quadratic:
         """Give log p0 near θ."""
-        return by_differences(self.functions.log_prior, theta)
+        return self._prior_hessians.at(theta)
 
     def factors(self, theta: Floats) -> Quadratic:
         """Give Σ log f_n near θ."""
-        sums = self._sums(theta, np.eye(len(theta)))
-        return sums._replace(hessian=0.5 * (sums.hessian + sums.hessian.T))
+        return self._hessians.at(theta)
 
     def residuals(self, centre: Floats, step: Floats) -> Floats:
         """Give what second-order expansions leave of all log factors."""
@@ -89,9 +95,32 @@ class PymcModel(InParts):
         given = Rows(len(rows), weights=weights)
         return BatchedLikelihood(some, (rows, *self.data), given, mode.theta, mode.factors)
 
-    def _sums(self, theta: Floats, directions: Floats) -> Quadratic:
+    def _sums(self, theta: Floats, directions: Floats) -> tuple[float, Floats, Floats]:
         parts = self.of_parts(lambda rows: self.functions.sums(rows, theta, directions, self.data))
-        return Quadratic(*(np.sum(part, axis=0) for part in zip(*parts, strict=True)))
+        value, gradient, products = (np.sum(part, axis=0) for part in zip(*parts, strict=True))
+        return float(value), gradient, products
+
+    @functools.cached_property
+    def _hessians(self) -> Hessians:
+        return Hessians(self._sums, self._pattern_at)
+
+    @functools.cached_property
+    def _prior_hessians(self) -> Hessians:
+        return Hessians(self.functions.prior, self._prior_pattern_at)
+
+    def _pattern_at(self, theta: Floats, attempt: int) -> Any:
+        """Give the pairs of parameters that rows depend on: some rows, more of them, in the end all."""
+        rows = np.arange(self.all_rows) if self.rows is None else self.rows
+        count = min(PATTERN_ROWS * PATTERN_MORE**attempt, len(rows)) if attempt < 2 else len(rows)
+        some = np.random.default_rng(0).choice(rows, count, replace=False)
+        return pairs(*self.functions.touched(some, beside(theta), self.data), len(theta))
+
+    def _prior_pattern_at(self, theta: Floats, attempt: int) -> Any:
+        """Give the pairs of parameters that the prior couples."""
+        axes = np.split(np.eye(len(theta)), range(AXES_AT_ONCE, len(theta), AXES_AT_ONCE))
+        products = [self.functions.prior(beside(theta), some)[2] for some in axes]
+        found = np.nan_to_num(np.concatenate(products)) != 0.0
+        return scipy.sparse.csr_array(found | found.T)
 
 
 @functools.lru_cache(maxsize=64)
@@ -105,11 +134,14 @@ def of_some(residuals: Any) -> Any:
     return of_rows
 
 
-def slopes_of(function: Callable[[Floats], float], theta: Floats) -> Floats:
-    """Find the gradient of a smooth function by central differences."""
-    steps = STEP * np.maximum(np.abs(theta), 1.0)
-    both = [function(theta + way) - function(theta - way) for way in np.diag(steps)]
-    return np.array(both) / (2.0 * steps)
+def nowhere(theta: Floats) -> Floats:
+    """Give a direction for those who want none."""
+    return np.zeros((1, len(theta)))
+
+
+def beside(theta: Floats) -> Floats:
+    """Give a point beside another, at which derivatives may happen to be zero."""
+    return theta + BESIDE * np.random.default_rng(0).standard_normal(len(theta))
 
 
 def model_of(model: Any) -> PymcModel:
@@ -128,6 +160,7 @@ def compile_all(model: PymcModel) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NumbaPerformanceWarning)  # nothing that a user could change
         one, start = replace(model, rows=np.zeros(1, np.int64)), model.given_start
-        one.factors(start)
+        one._sums(start, nowhere(start))
+        one.functions.touched(one.rows, start, one.data)
         one.residuals(start, np.zeros_like(start))
         one.log_prior(start)

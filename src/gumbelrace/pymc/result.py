@@ -12,7 +12,7 @@ from gumbelrace.chain.trace import Trace
 from gumbelrace.errors import InvalidArgument, NotConverged, optional
 from gumbelrace.laplace.model import Floats
 from gumbelrace.laplace.posterior import Posterior
-from gumbelrace.pymc.checks import python_function
+from gumbelrace.pymc.functions import python_function
 from gumbelrace.pymc.graph import RowGraph
 
 # Draws for which deterministics are computed at once.
