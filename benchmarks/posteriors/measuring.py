@@ -1,6 +1,7 @@
 """What a run is measured by: seconds of the clock and of the processor, effective draws, rows."""
 
 import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +49,7 @@ class Task(NamedTuple):
     problem: Problem
     law: Law | None
     seconds: float  # to draw for, about
-    limit: float  # after which a run is ended
+    environments: Path  # folder of environments that a contender may need beside its own
 
 
 class Chain(NamedTuple):

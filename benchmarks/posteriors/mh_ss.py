@@ -1,22 +1,20 @@
 """MH-SS, exact from few rows, by the package PyMHSS in an environment of its own (see `mhss.py`)."""
 
-import os
 import time
-from pathlib import Path
 
 import numpy as np
 from logistic import OPTIMAL, Posterior
 from measuring import Chain, Seconds, Task
-from mhss import environment, mhss
+from mhss import PACKAGES, mhss
 from problems import PRIOR_SD
+from shared import environment
 
 STEPS, MOST_STEPS = 2_000, 100_000
 
 
 def by_pymhss(task: Task) -> Chain:
     """Run it shortly, then for as many steps as time allows: expansions of order 2, the best scale."""
-    folder = os.environ.get("MHSS_ENVIRONMENT")
-    python, (x, y) = environment(Path(folder) if folder else None), task.problem.data
+    python, (x, y) = environment(task.environments / "mhss", PACKAGES), task.problem.data
     posterior = Posterior(x, y, PRIOR_SD, task.law.mode, -np.linalg.inv(task.law.covariance))
     begun = time.perf_counter()
     short = mhss(python, posterior, STEPS, 2, OPTIMAL)

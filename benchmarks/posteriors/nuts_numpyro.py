@@ -21,21 +21,22 @@ def as_it_is(task: Task) -> Chain:
 
 def with_law(task: Task) -> Chain:
     """Tune nothing but the length of steps: the law has the masses."""
-    kernel = NUTS(model_of(task.problem), inverse_mass_matrix=masses(task), adapt_mass_matrix=False)
-    return run(task, kernel, tuning(task) // 3, 1, task.problem.size)
+    kernel = NUTS(model_of(task.problem), **masses(task))
+    return run(task, kernel, 100, 1, task.problem.size)
 
 
 def hmcecs(task: Task) -> Chain:
     """Expand log factors at the mode, as its authors advise, and give it the law's masses."""
     model = model_of(task.problem, SUBSAMPLE)
-    inner = NUTS(model, inverse_mass_matrix=masses(task), adapt_mass_matrix=False)
+    inner = NUTS(model, **masses(task))
     at_mode = task.problem.parts(task.problem.natural(task.law.mode))
     kernel = HMCECS(inner, num_blocks=BLOCKS, proxy=HMCECS.taylor_proxy(at_mode))
     return run(task, kernel, 300, CALL, SUBSAMPLE)
 
 
 def masses(task: Task) -> dict:
-    return {tuple(task.problem.names): jnp.asarray(task.law.covariance)}
+    names, covariance = tuple(task.problem.names), jnp.asarray(task.law.covariance)
+    return {"dense_mass": [names], "inverse_mass_matrix": {names: covariance}, "adapt_mass_matrix": False}
 
 
 def run(task: Task, kernel, warmup: int, steps: int, rows: int) -> Chain:

@@ -100,10 +100,12 @@ def rare_indicators(size, dimension):
 
 
 @numba.njit
-def gap(nu):
-    """Give log Γ((ν + 1)/2) - log Γ(ν/2), and its first two derivatives in ν."""
-    first, second = digammas(0.5 * nu + 0.5), digammas(0.5 * nu)
+def gap(nu, derivatives):
+    """Give log Γ((ν + 1)/2) - log Γ(ν/2), and its first two derivatives in ν, if they are wanted."""
     value = math.lgamma(0.5 * nu + 0.5) - math.lgamma(0.5 * nu)
+    if not derivatives:
+        return value, 0.0, 0.0
+    first, second = digammas(0.5 * nu + 0.5), digammas(0.5 * nu)
     return value, 0.5 * (first[0] - second[0]), 0.25 * (first[1] - second[1])
 
 
@@ -140,7 +142,7 @@ def student_terms(n, centre, direction, x, y):
         location += x[n, i] * centre[i]
         along += x[n, i] * direction[i]
     nu, c = math.exp(centre[d + 1]), direction[d] + 0.5 * direction[d + 1]
-    value, slope, curvature = gap(nu)
+    value, slope, curvature = gap(nu, direction[d + 1] != 0.0)
     # e = residual / (σ √ν), and w = log(1 + e²), with their derivatives along the direction
     scale, m = math.exp(-centre[d] - 0.5 * centre[d + 1]), y[n] - location
     e, e1, e2 = m * scale, -(along + c * m) * scale, (2.0 * c * along + c * c * m) * scale

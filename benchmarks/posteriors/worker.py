@@ -1,10 +1,11 @@
 """Run one contender on one posterior, in this process; print what is measured as a line of JSON.
 
-    python benchmarks/posteriors/worker.py logistic_small numba --seconds 10 [--size N] [--law FILE]
+    python benchmarks/posteriors/worker.py logistic_small numba --folder FOLDER [--size N] [--seconds 10]
 """
 
 import argparse
 import json
+import resource
 import sys
 import warnings
 from importlib import import_module
@@ -32,34 +33,34 @@ CONTENDERS = {
 }
 
 
-def law_at(file: Path | None, problem) -> Law:
+def law_at(file: Path, problem) -> Law:
     """Read Laplace's law, or find and write it."""
-    if file is not None and file.exists():
-        with np.load(file) as saved:
-            return Law(saved["mode"], saved["covariance"], Seconds(*saved["seconds"].tolist()))
-    law = import_module("ours").law_of(problem)
-    if file is not None:
-        np.savez(file, **law._asdict())
-    return law
+    if not file.exists():
+        np.savez(file, **import_module("ours").law_of(problem)._asdict())
+    with np.load(file) as saved:
+        return Law(saved["mode"], saved["covariance"], Seconds(*saved["seconds"].tolist()))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("problem", choices=MAKERS)
-    parser.add_argument("contender", choices=CONTENDERS)
+    parser.add_argument("contender", choices=["law", *CONTENDERS])
     parser.add_argument("--size", type=int)
     parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--limit", type=float, default=120.0)
-    parser.add_argument("--law", type=Path)
+    parser.add_argument("--limit", type=int, default=120)
+    parser.add_argument("--folder", type=Path, required=True, help="of Laplace's laws")
+    parser.add_argument("--environments", type=Path, help="folder of environments")
     arguments = parser.parse_args()
+    # By the processor: other work on the machine ends nobody's run.
+    resource.setrlimit(resource.RLIMIT_CPU, (arguments.limit, arguments.limit))
     warnings.simplefilter("ignore")
     problem = problem_of(arguments.problem, arguments.size)
-    module, function, needs_law = CONTENDERS[arguments.contender]
-    law = law_at(arguments.law, problem) if needs_law else None
-    run = getattr(import_module(module), function)
-    chain = run(Task(problem, law, arguments.seconds, arguments.limit))
-    who = {"problem": arguments.problem, "contender": arguments.contender, "size": problem.size}
-    print(json.dumps(who | report(chain)), flush=True)
+    module, function, needs_law = CONTENDERS.get(arguments.contender, ("", "", True))
+    file = arguments.folder / f"{arguments.problem}_{problem.size}.npz"
+    law = law_at(file, problem) if needs_law else None
+    if module:
+        run = getattr(import_module(module), function)
+        print(json.dumps(report(run(Task(problem, law, arguments.seconds, arguments.environments)))))
 
 
 if __name__ == "__main__":
