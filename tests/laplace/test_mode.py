@@ -6,7 +6,8 @@ from tests.laplace.cases import log_prior, simulated
 
 import gumbelrace as gr
 from gumbelrace.errors import NoMode
-from gumbelrace.laplace.compiled import CompiledModel, by_differences
+from gumbelrace.laplace.compiled import CompiledModel
+from gumbelrace.laplace.differences import by_differences
 from gumbelrace.laplace.mode import find_mode
 from gumbelrace.models import logistic
 

@@ -23,8 +23,9 @@ PLAIN: dict[type, tuple[np.dtype[Any], tuple[int, ...]]] = {
     float: (np.dtype(np.float64), ()),
 }
 NOTHING = Info(0, 0, 0, 0.0)
-# A kernel is asked for about so many seconds of steps at a time: Ctrl-C is heard in between.
-SECONDS_A_BLOCK = 0.02
+# A kernel is asked for about so many seconds of steps at a time: Ctrl-C is heard in between. One of many
+# blocks takes hundredths of a second to make ready.
+SECONDS_A_BLOCK = 0.2
 
 
 class Leaf(NamedTuple):

@@ -13,16 +13,13 @@ from gumbelrace.control_variates.expansion import ParameterTaylor, sums_of
 from gumbelrace.control_variates.parameters import ROUNDING, split_rows
 from gumbelrace.core.rows import Rows
 from gumbelrace.kernels.target import prior_at
+from gumbelrace.laplace.differences import Differences
 from gumbelrace.laplace.mode import Mode
 from gumbelrace.laplace.model import Floats, Quadratic
 from gumbelrace.laplace.parts import InParts
 from gumbelrace.laplace.pilot import Pilot
+from gumbelrace.laplace.sparse_sums import SparseSums
 from gumbelrace.population.likelihood import Likelihood
-
-# Prior derivatives are differences over that share of a parameter's size, or of 1.
-STEP = 1e-4
-# Second differences below so many times their rounding are none.
-ROUNDED = 32.0
 
 
 @dataclass(frozen=True)
@@ -55,12 +52,23 @@ class CompiledModel(InParts):
     def prior(self, theta: Floats) -> Quadratic:
         """Give log p0 near θ."""
         self.log_prior(theta)  # refuses what is no number
-        return by_differences(self.prior_of or _flat, theta)
+        return self._prior_differences.at(theta)
 
     def factors(self, theta: Floats) -> Quadratic:
         """Give Σ log f_n near θ."""
+        if (found := self._sparse_sums.at(theta)) is not None:
+            return found
         sums = self.of_parts(lambda rows: sums_of(self.terms, self.data, theta, rows, 2))
         return Quadratic(*(np.sum(parts, axis=0) for parts in list(zip(*sums, strict=True))[:3]))
+
+    @functools.cached_property
+    def _prior_differences(self) -> Differences:
+        return Differences(self.prior_of or _flat)
+
+    @functools.cached_property
+    def _sparse_sums(self) -> SparseSums:
+        rows = np.arange(self.all_rows) if self.rows is None else self.rows
+        return SparseSums(self.terms, self.data, rows)
 
     def residuals(self, centre: Floats, step: Floats) -> Floats:
         """Give what second-order expansions leave of all log factors."""
@@ -156,44 +164,5 @@ def left_over(log_factor: Any, terms: Any) -> Any:
     return left
 
 
-def by_differences(function: Callable[[Floats], float], theta: Floats) -> Quadratic:
-    """Find the derivatives of a smooth function by central differences; quickly, if it is compiled."""
-    steps = STEP * np.maximum(np.abs(theta), 1.0)
-    found = _compiled_differences() if hasattr(function, "py_func") else _differences
-    gradient, hessian, largest = found(function, theta, steps)
-    # What rounding alone would give is zero: most parameters do not depend on each other.
-    noise = ROUNDED * np.finfo(np.float64).eps * largest / (steps[:, None] * steps)
-    return Quadratic(float(function(theta)), gradient, np.where(np.abs(hessian) > noise, hessian, 0.0))
-
-
 def _flat(theta: Floats) -> float:
     return 0.0
-
-
-@functools.cache
-def _compiled_differences() -> Any:
-    return numba.njit(_differences)
-
-
-def _differences(function, theta, steps):  # type: ignore[no-untyped-def]
-    """Give gradient, Hessian, and the largest value met."""
-    d, x, value = len(theta), theta.copy(), function(theta)
-    ahead, behind, hessian = np.empty(d), np.empty(d), np.empty((d, d))
-    for i in range(d):
-        x[i] = theta[i] + steps[i]
-        ahead[i] = function(x)
-        x[i] = theta[i] - steps[i]
-        behind[i] = function(x)
-        x[i] = theta[i]
-        hessian[i, i] = (ahead[i] + behind[i] - 2.0 * value) / steps[i] ** 2
-    for i in range(d):
-        for j in range(i):
-            x[i], x[j] = theta[i] + steps[i], theta[j] + steps[j]
-            both = function(x)
-            x[i], x[j] = theta[i] - steps[i], theta[j] - steps[j]
-            both += function(x)
-            x[i], x[j] = theta[i], theta[j]
-            mixed = both - ahead[i] - behind[i] - ahead[j] - behind[j] + 2.0 * value
-            hessian[i, j] = hessian[j, i] = 0.5 * mixed / (steps[i] * steps[j])
-    largest = max(np.abs(ahead).max(), np.abs(behind).max(), abs(value))
-    return (ahead - behind) / (2.0 * steps), hessian, largest

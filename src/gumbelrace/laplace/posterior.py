@@ -31,8 +31,8 @@ from gumbelrace.population.trial import checked_data, checked_dispatcher
 SELDOM, OFTEN = 0.2, 0.9
 # Correlations of small steps that are tried, and steps of each trial.
 CORRELATIONS, TRIAL = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98), 300
-# Where so few effective draws a step are expected of so many parameters or more, they are drawn in blocks.
-POOR, MANY = 0.1, 8
+# So many parameters or more are drawn in blocks where so few effective draws a step are expected otherwise.
+BLOCKS_BELOW = ((64, 0.35), (8, 0.1))
 FEW_SMALL_STEPS, SMALL_STEPS, MANY_SMALL_STEPS = 0.02, 0.1, 0.9
 
 
@@ -185,7 +185,7 @@ def made_ready(model: Any, log_prior: Any, method: Method | None, said: Progress
         pilot = pilot_of(model, mode)
     law = NormalPseudoprior(mode.theta, pilot.root @ pilot.root.T)
     kernel: Metropolis | Blocks
-    if pilot.forecast.effective < POOR and len(mode.theta) >= MANY:
+    if any(len(mode.theta) >= d and pilot.forecast.effective < share for d, share in BLOCKS_BELOW):
         with said("blocks"):
             blocks, block_law, forecast = plan_blocks(model, mode)
         kernel = Blocks(blocks, block_law, log_prior=log_prior, method=method)  # type: ignore[arg-type]
