@@ -1,6 +1,6 @@
 """Posteriors from few rows: Laplace proposals for logistic regression, each test in its turn.
 
-    python benchmarks/posteriors.py [--quick] [--seconds 10]
+    python benchmarks/tests_of_moves.py [--quick] [--seconds 10]
 
 The data are those of `logistic.py`. Log factors are expanded to second order at the mode, and proposals
 come from the Laplace law, wherever a chain is: what is left to test is the residual of the expansion.

@@ -1,4 +1,4 @@
-"""The exact rival: proposals of Laplace's law, tested with all rows, many at once by products of matrices."""
+"""The exact rival: proposals of Laplace's law, tested with all rows, many at once by matrix products."""
 
 import numpy as np
 from measuring import MOST_ENTRIES, Chain, Task, now
@@ -44,8 +44,9 @@ def totals_of(problem: Problem):
 
 
 def by_jax(problem: Problem):
-    import jax
     import jax.numpy as jnp
+
+    import jax
 
     jax.config.update("jax_enable_x64", True)
     parts, rest = in_parts(problem)

@@ -59,7 +59,7 @@ class Chain(NamedTuple):
     spent: Seconds  # on these draws
     setup: Seconds  # from the call until they could begin
     rows: float  # read for a draw
-    cold: Seconds | None = None  # from the call to enough draws, if that was measured
+    first: tuple[Seconds, int] | None = None  # from the call to so many draws, if that was measured
 
 
 def sizes_of(draws: Any) -> Any:
@@ -72,16 +72,16 @@ def sizes_of(draws: Any) -> Any:
 def report(chain: Chain) -> dict[str, Any]:
     """Give what is shown of a chain, and what it is compared by."""
     sizes = sizes_of(chain.draws)
-    least = float(np.nanmin(sizes))
-    measured = chain.cold is not None
-    cold = chain.cold if measured else chain.setup + chain.spent.times(ENOUGH / least)
+    least, count = float(np.nanmin(sizes)), int(np.prod(chain.draws.shape[:2]))
+    spent, made = chain.first or (chain.setup, 0)
+    missing = max(ENOUGH - made * least / count, 0.0)
     return {
         "setup": chain.setup,
         "rate": [least / part for part in chain.spent],
         "rows": chain.rows,
-        "cold": cold,
-        "extrapolated": not measured and least < ENOUGH,
-        "steps": int(np.prod(chain.draws.shape[:2])),
+        "cold": spent + chain.spent.times(missing / least),
+        "extrapolated": least < ENOUGH,
+        "draws": count,
         "sizes": sizes.tolist(),
         "mean": chain.draws.mean(axis=(0, 1)).tolist(),
         "sd": chain.draws.std(axis=(0, 1)).tolist(),

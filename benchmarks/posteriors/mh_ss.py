@@ -25,4 +25,4 @@ def by_pymhss(task: Task) -> Chain:
     # It has one thread, and its own clock is that of the processor; beside its steps it is set up.
     setup = max(began - begun - short.seconds, 0.0)
     spent = Seconds(max(ended - began - setup, run.seconds), run.seconds)
-    return Chain(run.chain[None], spent, task.law.seconds + (setup, setup), run.rows)
+    return Chain(run.chain[None], spent, task.law.seconds + Seconds(setup, setup), run.rows)

@@ -1,10 +1,11 @@
 """The same posteriors as NumPyro models, and as log factors in jax.numpy."""
 
 import jax.numpy as jnp
-import numpyro
 import numpyro.distributions as dist
 from jax.scipy.special import gammaln
 from problems import COLUMNS, NU_RATE, PRIOR_SD, SIGMA_SD, Problem
+
+import numpyro
 
 # ---- NumPyro ----
 

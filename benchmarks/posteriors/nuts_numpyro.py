@@ -1,11 +1,12 @@
 """NUTS and HMCECS of NumPyro: as people run them, and given Laplace's law. All start at the mode."""
 
-import jax
 import numpy as np
-from jax import numpy as jnp
 from measuring import MOST_ENTRIES, Chain, Task, now, tuning
 from numpyro.infer import HMCECS, NUTS
 from numpyro_models import model_of
+
+import jax
+from jax import numpy as jnp
 
 jax.config.update("jax_enable_x64", True)
 

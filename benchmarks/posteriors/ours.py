@@ -80,7 +80,8 @@ def measured(task: Task, setup: Seconds, sample, first: Seconds | None = None) -
     draws = int(np.clip(task.seconds / short.processor * FIRST, 2 * FIRST, longest(task.problem)))
     (positions, rows), long = timed(sample, draws)
     spent = (long - short).times(draws / (draws - FIRST))
-    return Chain(task.problem.natural(positions), spent, setup, rows, setup + first)
+    begun = setup + first, CHAINS * FIRST
+    return Chain(task.problem.natural(positions), spent, setup, rows, begun)
 
 
 def timed(sample, draws):

@@ -118,7 +118,9 @@ def digammas(x):
         trigamma += 1.0 / (x * x)
         x += 1.0
     r = 1.0 / (x * x)
-    digamma += math.log(x) - 0.5 / x - r * (1 / 12 - r * (1 / 120 - r * (1 / 252 - r * (1 / 240 - r / 132))))
+    digamma += (
+        math.log(x) - 0.5 / x - r * (1 / 12 - r * (1 / 120 - r * (1 / 252 - r * (1 / 240 - r / 132))))
+    )
     series = 1 / 6 - r * (1 / 30 - r * (1 / 42 - r * (1 / 30 - r * 5 / 66)))
     return digamma, trigamma + 1.0 / x + 0.5 * r + r / x * series
 

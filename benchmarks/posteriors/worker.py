@@ -1,6 +1,6 @@
 """Run one contender on one posterior, in this process; print what is measured as a line of JSON.
 
-    python benchmarks/posteriors/worker.py logistic_small numba --folder FOLDER [--size N] [--seconds 10]
+python benchmarks/posteriors/worker.py logistic_small numba --folder FOLDER [--size N] [--seconds 10]
 """
 
 import argparse
