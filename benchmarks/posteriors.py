@@ -99,7 +99,7 @@ class Runs:
     def _run(self, problem: str, contender: str, size: int | None, seconds: float) -> dict:
         print(f"{problem}, {contender} ...", file=sys.stderr, flush=True)
         try:
-            if (problem, size) not in self.with_laws:
+            if contender in PEERS and (problem, size) not in self.with_laws:
                 self._call("jax", problem, "law", size, seconds)
                 self.with_laws.add((problem, size))
             said = self._call(CONTENDERS[contender], problem, contender, size, seconds)

@@ -8,6 +8,7 @@ import numpy as np
 from problems import Problem
 
 ENOUGH = 1_000  # effective draws
+FEWEST = 60  # draws, of which effective sizes can be told
 # Entries of draws that are kept at most: effective sizes of more take longer than the chains do.
 MOST_ENTRIES = 4_000_000
 

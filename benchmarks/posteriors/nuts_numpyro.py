@@ -1,7 +1,7 @@
 """NUTS and HMCECS of NumPyro: as people run them, and given Laplace's law. All start at the mode."""
 
 import numpy as np
-from measuring import MOST_ENTRIES, Chain, Task, now, tuning
+from measuring import FEWEST, MOST_ENTRIES, Chain, Task, now, tuning
 from numpyro.infer import HMCECS, NUTS
 from numpyro_models import model_of
 
@@ -60,7 +60,7 @@ def run(task: Task, kernel, warmup: int, steps: int, rows: int) -> Chain:
         state, made = jax.block_until_ready(advanced(state, data))
     ready, calls = now(), []
     most = MOST_ENTRIES // (steps * problem.dimension)
-    while (now() - ready).processor < task.seconds and len(calls) < most:
+    while ((now() - ready).processor < task.seconds or steps * len(calls) < FEWEST) and len(calls) < most:
         state, made = jax.block_until_ready(advanced(state, data))
         calls.append(made)
     spent = now() - ready

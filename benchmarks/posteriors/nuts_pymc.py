@@ -6,12 +6,11 @@ Less tuning favours them where seconds to the first draws are counted, and hardl
 import time
 
 import numpy as np
-from measuring import Chain, Task, now, tuning
+from measuring import FEWEST, Chain, Task, now, tuning
 from pymc_models import model_of
 
 SEED = 3
 LONGEST = 100_000  # draws: more than time will allow
-SOME = 20  # draws, that a run is worth something
 
 
 def by_pymc(task: Task) -> Chain:
@@ -23,7 +22,7 @@ def by_pymc(task: Task) -> Chain:
     def watch(trace, draw):
         if not draw.tuning:
             seen.append(now())
-            if (seen[-1] - seen[0]).processor > task.seconds and len(seen) > SOME:
+            if (seen[-1] - seen[0]).processor > task.seconds and len(seen) > FEWEST:
                 raise KeyboardInterrupt
 
     with model_of(task.problem):
@@ -58,7 +57,7 @@ def by_nutpie(task: Task) -> Chain:
         result, spent = running.inspect(), now() - ready
         steps = [steps_in(result, group) for group in ("warmup_sample_stats", "sample_stats")]
         drawing = spent.times(steps[1].sum() / max(sum(part.sum() for part in steps), 1))
-        if drawing.processor > task.seconds and steps[1].size > SOME:
+        if drawing.processor > task.seconds and steps[1].size > FEWEST:
             break
     running.abort()
     draws = draws_of(task, result.posterior)
