@@ -73,14 +73,15 @@ def sampled(fit, draws):
 
 
 def measured(task: Task, setup: Seconds, sample, first: Seconds | None = None) -> Chain:
-    """Draw a first time, then two times more: what they differ by has neither compiling nor checks."""
-    (positions, _), short = timed(sample, FIRST)
-    first = first or short  # the first call compiles
-    (positions, _), short = timed(sample, FIRST)
-    draws = int(np.clip(task.seconds / short.processor * FIRST, 2 * FIRST, longest(task.problem)))
+    """Draw a first time, then twice more: what they differ by has neither compiling nor checks."""
+    first = first or timed(sample, FIRST)[1]
+    _, short = timed(sample, FIRST)
+    draws, most = 4 * FIRST, longest(task.problem)
     (positions, rows), long = timed(sample, draws)
-    spent = (long - short).times(draws / (draws - FIRST))
-    begun = setup + first, CHAINS * FIRST
+    while (long - short).processor < 0.5 * task.seconds and draws < most:
+        draws = min(4 * draws, most)
+        (positions, rows), long = timed(sample, draws)
+    spent, begun = (long - short).times(draws / (draws - FIRST)), (setup + first, CHAINS * FIRST)
     return Chain(task.problem.natural(positions), spent, setup, rows, begun)
 
 
@@ -91,7 +92,7 @@ def timed(sample, draws):
 
 
 def longest(problem: Problem) -> int:
-    return max(2 * FIRST, min(50_000, MOST_ENTRIES // (CHAINS * problem.dimension)))
+    return max(4 * FIRST, min(64_000, MOST_ENTRIES // (CHAINS * problem.dimension)))
 
 
 # ---- Laplace's law, for the others ----
