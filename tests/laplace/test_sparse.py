@@ -28,13 +28,13 @@ def test_any_matrix_is_found_from_its_products(d, dense_columns, density, seed):
     matrix[:dense_columns] = rng.normal(size=matrix[:dense_columns].shape)
     matrix = matrix + matrix.T
     found = coloured(scipy.sparse.csr_array((matrix != 0.0) | np.eye(d, dtype=bool)))
-    assert found.count <= d
+    assert found.size <= d
     np.testing.assert_allclose(found.hessian(found.directions @ matrix).toarray(), matrix, atol=1e-12)
 
 
 def test_groups_share_a_direction():
     matrix = grouped(300, 4)
-    assert coloured(scipy.sparse.csr_array(matrix != 0.0)).count == 5
+    assert coloured(scipy.sparse.csr_array(matrix != 0.0)).size == 5
 
 
 def hessians_of(matrix, pattern_at):

@@ -31,6 +31,9 @@ Indices = NDArray[np.int64]
 
 # What a block's step gives: it stays, it moves, or something failed.
 STAYS, MOVES, FAILS = 0, 1, -1
+# In that share of the sweeps all steps are small, correlated by ρ: where the tails of the normal law are
+# too light, a chain that only draws anew would stay for long.
+SMALL_STEPS, SMALL = 0.2, 0.7
 
 
 class Sparse(NamedTuple):
@@ -98,6 +101,7 @@ class Place(NamedTuple):
     z: Floats
     fresh: Floats  # standard normal numbers for the next sweep
     scratch: Floats  # zeros between moves
+    least: Floats  # the correlation of old and new coordinates is no less than that in this sweep
     prior: Floats  # its logarithm; NaN: not known yet
     counts: Indices  # of the sweep: evaluations, rewards, looks
     law_error: Floats  # of the decisions of the sweep, added up
@@ -128,8 +132,9 @@ class Sweeper:
         targets = [Target(block.likelihood, (log_prior,), method, np.stack) for block in blocks]
         self._workspaces = [Workspace(MOVE, target, 2, [example], self._hooks) for target in targets]
         theta, step, slope, z, fresh, scratch = np.zeros((6, len(example)))
+        least, prior, law_error = np.zeros((3, 1))
         self._place = Place(
-            theta, step, slope, z, fresh, scratch, np.zeros(1), np.zeros(3, np.int64), np.zeros(1)
+            theta, step, slope, z, fresh, scratch, least, prior, np.zeros(3, np.int64), law_error
         )
 
     def steps(self, rng: np.random.Generator, position: Floats, count: int) -> Steps[Position]:
@@ -181,6 +186,7 @@ def sweep_often(
     """Make sweeps; return how many, fewer than asked for after a fault."""
     for t in range(len(history.positions)):
         begin(law, place)
+        place.least[0] = SMALL if rng.random() < SMALL_STEPS else 0.0
         for i in range(len(place.fresh)):
             place.fresh[i] = rng.standard_normal()
         moved = 0
@@ -247,7 +253,8 @@ def step_of(move: Move) -> int:
 @part
 def draw_coordinates(move: Move) -> float:
     """Draw by how much coordinates change; return log q(x | x') - log q(x' | x)."""
-    place, rho, ratio = move.place, move.correlation[0], 0.0
+    place, ratio = move.place, 0.0
+    rho = max(move.correlation[0], place.least[0])
     spread = np.sqrt(1.0 - rho * rho)
     for k in range(len(move.coordinates)):
         before = place.z[move.coordinates[k]]

@@ -18,7 +18,7 @@ from gumbelrace.core.random import Rng, as_generator, check_generator
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.kernels.base import Block as Steps
 from gumbelrace.kernels.base import Checked, Info, Kernel
-from gumbelrace.kernels.block_sweep import Law, ParameterBlock, Sweeper
+from gumbelrace.kernels.block_sweep import SMALL, SMALL_STEPS, Law, ParameterBlock, Sweeper
 from gumbelrace.kernels.checks import check_log_prior, check_state, real_fields, set_method
 from gumbelrace.kernels.metropolis import Metropolis
 from gumbelrace.kernels.target import LogPrior, Position, checked_point
@@ -37,7 +37,8 @@ class Redraw:
     def propose(self, rng: np.random.Generator, x: Floats) -> Floats:
         """Draw the block's coordinates."""
         block, z = self._block, self._coordinates(x)
-        fresh, rho = rng.standard_normal(len(z)), block.correlation
+        fresh = rng.standard_normal(len(z))
+        rho = max(block.correlation, SMALL if rng.random() < SMALL_STEPS else 0.0)
         moved = np.array(x)
         moved[block.parameters] += block.matrix @ (rho * z + np.sqrt(1.0 - rho * rho) * fresh - z)
         return moved

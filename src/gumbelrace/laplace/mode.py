@@ -35,7 +35,8 @@ class Mode(NamedTuple):
     @property
     def precision(self) -> Floats:
         """Minus the Hessian of the log posterior."""
-        return -(self.prior.hessian + self.factors.hessian)
+        precision: Floats = -(self.prior.hessian + self.factors.hessian)
+        return precision
 
 
 class Climb(NamedTuple):

@@ -46,14 +46,14 @@ class Colouring(NamedTuple):
     alone: NDArray[np.bool_]
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         """Number of directions."""
         return int(self.colours.max()) + 1
 
     @property
     def directions(self) -> Floats:
-        """Give the directions, of shape (count, d)."""
-        found = np.zeros((self.count, len(self.colours)))
+        """Give the directions, of shape (size, d)."""
+        found = np.zeros((self.size, len(self.colours)))
         found[self.colours, np.arange(len(self.colours))] = 1.0
         return found
 
@@ -74,7 +74,7 @@ def coloured(pattern: Any) -> Colouring:
     --------
     >>> pattern = np.eye(100, dtype=bool)
     >>> pattern[0], pattern[:, 0] = True, True  # one parameter has to do with all others
-    >>> coloured(scipy.sparse.csr_array(pattern)).count
+    >>> coloured(scipy.sparse.csr_array(pattern)).size
     2
     """
     degrees = np.asarray(pattern.sum(axis=1)).ravel()
@@ -126,22 +126,23 @@ class Hessians:
         probe = np.random.default_rng(SEED).standard_normal((1, len(theta)))
         for attempt in range(ATTEMPTS if len(theta) > MANY else 0):
             if attempt > 0 or self._colouring is None:
-                self._learn(theta, attempt)
-            if self._colouring.count > WORTHWHILE * len(theta):
+                self._colouring = self._learned(theta, attempt)
+            colouring = self._colouring
+            if colouring.size > WORTHWHILE * len(theta):
                 break
-            directions = np.concatenate([self._colouring.directions, probe])
+            directions = np.concatenate([colouring.directions, probe])
             value, gradient, products = self._products(theta, directions)
-            hessian = self._colouring.hessian(products[:-1])
+            hessian = colouring.hessian(products[:-1])
             if same(hessian @ probe[0], products[-1]):
                 return Quadratic(value, gradient, hessian)
         value, gradient, products = self._products(theta, np.eye(len(theta)))
         return Quadratic(value, gradient, 0.5 * (products + products.T))
 
-    def _learn(self, theta: Floats, attempt: int) -> None:
+    def _learned(self, theta: Floats, attempt: int) -> Colouring:
         found = self._pattern_at(theta, attempt) + scipy.sparse.eye_array(len(theta), dtype=bool)
         if self._colouring is not None:
             found = found + self._colouring.pattern
-        self._colouring = coloured(scipy.sparse.csr_array(found))
+        return coloured(scipy.sparse.csr_array(found))
 
 
 def same(one: Floats, other: Floats) -> bool:

@@ -113,7 +113,8 @@ class PymcModel(InParts):
         rows = np.arange(self.all_rows) if self.rows is None else self.rows
         count = min(PATTERN_ROWS * PATTERN_MORE**attempt, len(rows)) if attempt < 2 else len(rows)
         some = np.random.default_rng(0).choice(rows, count, replace=False)
-        return pairs(*self.functions.touched(some, beside(theta), self.data), len(theta))
+        starts, parameters = self.functions.touched(some, beside(theta), self.data)
+        return pairs(starts, parameters, len(theta))
 
     def _prior_pattern_at(self, theta: Floats, attempt: int) -> Any:
         """Give the pairs of parameters that the prior couples."""
