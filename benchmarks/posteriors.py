@@ -2,7 +2,7 @@
 
     python benchmarks/posteriors.py [--quick] [--only rare ...] [--contenders numba HMCECS ...]
         [--seconds 5] [--limit 120] [--cold] [--results FILE] [--environments FOLDER]
-    python benchmarks/posteriors.py --only reference
+    python benchmarks/posteriors.py --only reference [rare ...]
 
 Each contender runs in a process of its own, in an environment that is made with pip where there is none.
 Effective samples are those of the slowest coordinate, rates apart from set-up (compiling, mode, tuning);
@@ -108,7 +108,8 @@ class Runs:
             return {"failed": "no end"}
         except subprocess.CalledProcessError as error:
             killed = error.returncode < 0
-            return {"failed": f"not in {self.arguments.limit} s" if killed else last_line(error)[:60]}
+            why = f"not in {self.arguments.limit} s" if killed else last_line(error)[:60]
+            return {"failed": why, "said": error.stderr[-4000:]}
 
     def _call(self, group: str, problem: str, contender: str, size: int | None, seconds: float) -> str:
         command = [self.python(group), HERE / "posteriors" / "worker.py", problem, contender]
@@ -191,14 +192,12 @@ def verdict(kept: bool) -> str:
 # ---- Right answers ----
 
 
-def reference(runs: Runs) -> None:
+def reference(runs: Runs, problems: list[str]) -> None:
     """Compare means and standard deviations with long runs of NUTS on fewer rows."""
     size, rows = QUICK if runs.arguments.quick else REFERENCE, []
-    for problem in PROBLEMS:
-        if problem == "logistic_large":
-            continue  # as logistic_small
+    for problem in problems:
         long = runs.of(problem, "NUTS, our law", size, 8 * runs.arguments.seconds)
-        for name in OURS:
+        for name in (name for name in OURS if name in runs.arguments.contenders):
             rows.append([problem, name, *compared(runs.of(problem, name, size), long)])
     header = "posterior | by | means off, standard errors | sds off | its draws | NUTS's draws | "
     show(f"Beside long runs of NUTS, N = {size:,}: effective draws, and the largest errors", header, rows)
@@ -242,10 +241,12 @@ def main() -> None:
     if not runs.arguments.cold:
         for name in OURS.keys() & runs.arguments.contenders:  # compiles the package, once for all runs
             runs._run("logistic_small", name, QUICK, 0.1)
-    for name in runs.arguments.only:
-        if name == "reference":
-            reference(runs)
-        else:
+    named = [name for name in runs.arguments.only if name != "reference"]
+    if named != runs.arguments.only:
+        # With fewer rows logistic_large is logistic_small.
+        reference(runs, named or [name for name in PROBLEMS if name != "logistic_large"])
+    else:
+        for name in named:
             compare(runs, name, runs.arguments.contenders)
 
 
