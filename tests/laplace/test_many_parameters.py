@@ -6,7 +6,9 @@ import pytest
 import scipy
 from tests.laplace.cases import Groups, group_terms, log_prior
 
+import gumbelrace as gr
 from gumbelrace.control_variates.expansion import sums_of
+from gumbelrace.errors import InvalidArgument
 from gumbelrace.laplace.compiled import CompiledModel
 from gumbelrace.laplace.differences import Differences, by_differences, coupled_pairs
 from gumbelrace.laplace.mode import find_mode
@@ -82,6 +84,11 @@ def test_a_prior_whose_pairs_change_is_noticed(point):
     assert differences.at(point).hessian.nnz == 1 + GROUPS
     differences._function = scale_prior
     assert isinstance(differences.at(point).hessian, np.ndarray)
+
+
+def test_too_many_parameters_are_refused(case):
+    with pytest.raises(InvalidArgument, match=r"5,001 parameters \(theta\[0\], .* at most: integrate"):
+        gr.posterior(*case.given, start=np.zeros(5_001), progress=False)
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.pymc.checks import check_by_rows, check_latent, check_model, interpreted, python_function
-from gumbelrace.pymc.functions import vectors
+from gumbelrace.laplace.differences import by_differences
+from gumbelrace.pymc.checks import check_by_rows, check_latent, check_model, interpreted
+from gumbelrace.pymc.functions import prior_of, python_function, vectors
 from gumbelrace.pymc.graph import graph_of, rebuilt, start_of
 
 pm = pytest.importorskip("pymc", reason='needs pip install "gumbelrace[pymc]"')
@@ -200,3 +201,25 @@ def process():
 def test_models_without_rows_are_refused(build, message):
     with pytest.raises(InvalidArgument, match=message):
         graph_of(made(build))
+
+
+def test_derivatives_of_the_prior_are_those_of_differences():
+    with pm.Model() as model:
+        groups()
+    prior = prior_of(graph_of(model))
+    point = np.array([0.3, -0.2, 0.5, 0.1, 0.4])
+    value, gradient, products = prior(point, np.eye(5))
+    right = by_differences(lambda theta: prior(theta, np.zeros((1, 5)))[0], point)
+    np.testing.assert_allclose(value, right.value)
+    np.testing.assert_allclose(gradient, right.gradient, rtol=1e-6)
+    np.testing.assert_allclose(products, right.hessian, rtol=1e-5, atol=1e-5)
+
+
+def test_initvals_are_where_the_mode_is_looked_for():
+    with pm.Model() as model:
+        groups()
+    np.testing.assert_allclose(start_of(model), np.zeros(5))
+    given = start_of(model, {"scale": np.e, "effects": np.arange(4.0)})
+    np.testing.assert_allclose(given, [1.0, 0.0, 1.0, 2.0, 3.0])
+    with pytest.raises(InvalidArgument, match="initvals has effect; the model has scale, effects, y"):
+        start_of(model, {"effect": 0.0})

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from gumbelrace.chain.run import run
 from gumbelrace.chain.trace import Trace
 from gumbelrace.core.random import Rng, as_generator
+from gumbelrace.errors import InvalidArgument
 from gumbelrace.kernels.blocks import Blocks
 from gumbelrace.kernels.metropolis import Metropolis, Mixture
 from gumbelrace.kernels.normal_laws import NormalPseudoprior
@@ -17,7 +18,7 @@ from gumbelrace.kernels.target import Position, checked_point
 from gumbelrace.laplace.blocks import plan_blocks
 from gumbelrace.laplace.compiled import CompiledModel
 from gumbelrace.laplace.convergence import split_rhat, warn_of_fit, warn_of_rhat
-from gumbelrace.laplace.mode import find_mode
+from gumbelrace.laplace.mode import find_mode, listed
 from gumbelrace.laplace.model import Floats
 from gumbelrace.laplace.other_modes import warn_of_other_modes
 from gumbelrace.laplace.pilot import Forecast, Pilot, pilot_of
@@ -29,6 +30,8 @@ from gumbelrace.population.trial import checked_data, checked_dispatcher
 # Independent proposals that are accepted less often than that are mixed with many small steps; those that
 # are accepted more often than that, with few.
 SELDOM, OFTEN = 0.2, 0.9
+# The matrices of so many parameters take 200 MB each.
+MOST_PARAMETERS = 5_000
 # Correlations of small steps that are tried, and steps of each trial.
 CORRELATIONS, TRIAL = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98), 300
 # So many parameters or more are drawn in blocks where so few effective draws a step are expected otherwise.
@@ -177,6 +180,7 @@ def posterior(
 
 def made_ready(model: Any, log_prior: Any, method: Method | None, said: Progress) -> Posterior:
     """Give the posterior with a kernel that draws all parameters at once, or blocks of them."""
+    check_dimension(model.names)
     with said("mode"):
         mode = find_mode(model)
     with said("other modes"):
@@ -194,6 +198,15 @@ def made_ready(model: Any, log_prior: Any, method: Method | None, said: Progress
         forecast = pilot.forecast
     said.tell(f"forecast: {forecast}")
     return Posterior(mode.theta, law, forecast, model.names, kernel)
+
+
+def check_dimension(names: Sequence[str]) -> None:
+    """Refuse more parameters than a dense covariance is meant for."""
+    if len(names) > MOST_PARAMETERS:
+        raise InvalidArgument(
+            f"{len(names):,} parameters ({listed(names, range(len(names)))}); Laplace's law is a dense "
+            f"matrix, of {MOST_PARAMETERS:,} at most: integrate some out, or use a sampler such as NUTS"
+        )
 
 
 def at_once(

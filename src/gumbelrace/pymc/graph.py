@@ -267,8 +267,14 @@ def is_number(variable: Any, number: int) -> bool:
     return isinstance(value, np.ndarray | np.integer | int) and int(value) == number
 
 
-def start_of(model: Any) -> Floats:
-    """Give PyMC's initial point as a vector."""
-    start = model.initial_point()
+def start_of(model: Any, initvals: Mapping[str, Any] | None = None) -> Floats:
+    """Give PyMC's initial point as a vector; `initvals` are values to start from instead, as PyMC's are."""
+    make = optional("pymc.initial_point", "pymc").make_initial_point_fn
+    unknown = set(initvals or ()) - {*model.named_vars, *(value.name for value in model.value_vars)}
+    if unknown:
+        raise InvalidArgument(
+            f"initvals has {', '.join(sorted(unknown))}; the model has {', '.join(model.named_vars)}"
+        )
+    start = make(model=model, overrides=dict(initvals or {}), return_transformed=True)(None)
     pieces = [np.ravel(start[value.name]) for value in model.continuous_value_vars]
     return np.concatenate(pieces).astype(np.float64)

@@ -2,6 +2,7 @@
 
 import functools
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -145,10 +146,10 @@ def beside(theta: Floats) -> Floats:
     return theta + BESIDE * np.random.default_rng(0).standard_normal(len(theta))
 
 
-def model_of(model: Any) -> PymcModel:
-    """Compile a PyMC model, if it can be read row by row."""
+def model_of(model: Any, initvals: Mapping[str, Any] | None = None) -> PymcModel:
+    """Compile a PyMC model, if it can be read row by row; its mode is looked for from `initvals`."""
     check_model(model)
-    graph, start = graph_of(model), start_of(model)
+    graph, start = graph_of(model), start_of(model, initvals)
     check_latent(graph)
     check_by_rows(graph, start)
     made = PymcModel(graph, functions_of(graph), start)

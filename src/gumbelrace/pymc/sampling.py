@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gumbelrace.core.random import Rng, as_generator
@@ -31,6 +31,7 @@ def sample(
     tune: int = 100,
     random_seed: Rng = None,
     progressbar: bool = True,
+    initvals: Mapping[str, Any] | None = None,
     method: Method | None = None,
     var_names: Sequence[str] | None = None,
     check: int = CHECKED,
@@ -50,6 +51,9 @@ def sample(
         A seed, a generator, or None for no seed.
     progressbar : bool
         Say on standard error what is being done.
+    initvals : mapping, optional
+        Values of parameters, by their names, from which to look for the mode, as `pymc.sample` takes them.
+        Default: PyMC's own. Chains start from draws of the law around the mode.
     method : Method, optional
         Who decides; see `Metropolis`.
     var_names : sequence of str, optional
@@ -93,7 +97,7 @@ def sample(
     """
     pymc, rng, begun = optional("pymc", "pymc"), as_generator(random_seed), time.perf_counter()
     model, said = pymc.modelcontext(model), Progress(progressbar)
-    fit, compiled = made_ready_for(model, said, method)
+    fit, compiled = made_ready_for(model, said, method, initvals)
     with said("drawing"), warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConverged)  # PyMC's own checks are made below
         options = {"progress": progressbar, "check": check}
@@ -107,8 +111,10 @@ def sample(
     return result
 
 
-def made_ready_for(model: Any, said: Progress, method: Method | None) -> tuple[Posterior, PymcModel]:
+def made_ready_for(
+    model: Any, said: Progress, method: Method | None, initvals: Mapping[str, Any] | None = None
+) -> tuple[Posterior, PymcModel]:
     """Compile a model, find its mode, and look how well a normal law fits."""
     with said("compiling"):
-        compiled = model_of(model)
+        compiled = model_of(model, initvals)
     return made_ready(compiled, compiled.functions.log_prior, method, said), compiled
