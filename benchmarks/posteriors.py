@@ -1,7 +1,7 @@
 """Posterior draws by this package beside what people use today, on the same simulated data.
 
     python benchmarks/posteriors.py [--quick] [--only rare ...] [--contenders numba HMCECS ...]
-        [--seconds 5] [--limit 120] [--cold] [--results FILE] [--environments FOLDER]
+        [--seconds 5] [--limit 120] [--cold] [--results FILE [--show]] [--environments FOLDER]
     python benchmarks/posteriors.py --only reference [rare ...]
 
 Each contender runs in a process of its own, in an environment that is made with pip where there is none.
@@ -88,6 +88,8 @@ class Runs:
     def of(self, problem: str, contender: str, size: int | None = None, seconds: float = 0.0) -> dict:
         """Give what a contender did: {"failed": why} if it did not."""
         key = (problem, contender, size)
+        if key not in self.done and self.arguments.show:
+            return {"key": key, "failed": "not run"}
         if key not in self.done:
             seconds = seconds or self.arguments.seconds
             self.done[key] = {"key": key, **self._run(problem, contender, size, seconds)}
@@ -234,11 +236,12 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=120, help="seconds of the processor for each run")
     parser.add_argument("--cold", action="store_true", help="with empty caches of compiled code")
     parser.add_argument("--results", type=Path, help="keep results there, and take what is there")
+    parser.add_argument("--show", action="store_true", help="show what --results has, and run nothing")
     parser.add_argument("--environments", type=Path, default=folder, help="folder to find or make them in")
     text = "use this interpreter: pymc=PATH or jax=PATH"
     parser.add_argument("--python", nargs="+", type=interpreter, default=[], help=text)
     runs = Runs(parser.parse_args())
-    if not runs.arguments.cold:
+    if not (runs.arguments.cold or runs.arguments.show):
         for name in OURS.keys() & runs.arguments.contenders:  # compiles the package, once for all runs
             runs._run("logistic_small", name, QUICK, 0.1)
     named = [name for name in runs.arguments.only if name != "reference"]
