@@ -69,6 +69,7 @@ GOALS_OF_MILLION = GOALS | {"HMCECS": 100, "all rows": 100}
 WAIT = 60.0  # seconds to 1,000 draws from a million rows through PyMC
 
 QUICK, REFERENCE = 5_000, 20_000  # rows
+NOT_RUN = "not run"
 HEADER = "contender | set-up | a second | rows a draw | 1,000 draws | mean off | sd off"
 
 
@@ -89,7 +90,7 @@ class Runs:
         """Give what a contender did: {"failed": why} if it did not."""
         key = (problem, contender, size)
         if key not in self.done and self.arguments.show:
-            return {"key": key, "failed": "not run"}
+            return {"key": key, "failed": NOT_RUN}
         if key not in self.done:
             seconds = seconds or self.arguments.seconds
             self.done[key] = {"key": key, **self._run(problem, contender, size, seconds)}
@@ -143,7 +144,7 @@ def compare(runs: Runs, problem: str, contenders: list[str]) -> None:
     found = {name: runs.of(problem, name, size) for name in asked}
     good = {name: run for name, run in found.items() if "failed" not in run}
     first = next(iter(good.values()), None)
-    rows = [line(name, run, first) for name, run in found.items()]
+    rows = [line(name, run, first) for name, run in found.items() if run.get("failed") != NOT_RUN]
     show(PROBLEMS[problem] + (f" (N = {size:,} only)" if size else ""), HEADER, rows)
     ours, peers = ([name for name in good if name in group] for group in (OURS, PEERS))
     if ours and peers:
