@@ -8,7 +8,7 @@ from scipy import stats
 from tests.pymc.common import check_moments, moments, monte_carlo_error
 
 import gumbelrace.pymc as raced
-from gumbelrace.errors import MissingPackage, NoMode, PromiseBroken
+from gumbelrace.errors import MissingPackage, NoMode, NotConverged, PoorFit, PromiseBroken
 from gumbelrace.kernels.blocks import Blocks
 from gumbelrace.pymc.result import natural_values
 from gumbelrace.pymc.sampling import Progress, made_ready_for
@@ -189,11 +189,18 @@ def funnel():
     pm.Normal("y", x[0], 1.0, observed=np.random.default_rng(6).normal(size=200))
 
 
-@pytest.mark.parametrize(("build", "guilty"), [(mixture, r"mu\[0\]"), (funnel, "v")])
-def test_what_no_normal_law_is_close_to_is_refused(build, guilty):
+def test_what_no_normal_law_is_close_to_is_refused():
     with pm.Model() as model:
-        build()
-    with pytest.raises(NoMode, match=rf"no curved mode: it is flat along {guilty}"):
+        mixture()
+    with pytest.raises(NoMode, match=r"no curved mode: it is flat along mu\[0\]"):
+        raced.sample(model, progressbar=False)
+
+
+def test_a_funnel_is_not_silently_wrong():
+    """Its mode, at v = -40, is curved, and far from where the posterior is: the chains say so."""
+    with pm.Model() as model:
+        funnel()
+    with pytest.warns((NotConverged, PoorFit)):
         raced.sample(model, progressbar=False)
 
 
