@@ -23,7 +23,7 @@ def as_it_is(task: Task) -> Chain:
 def with_law(task: Task) -> Chain:
     """Tune nothing but the length of steps: the law has the masses."""
     kernel = NUTS(model_of(task.problem), **masses(task))
-    return run(task, kernel, 100, 1, task.problem.size)
+    return run(task, kernel, 200, 1, task.problem.size)
 
 
 def hmcecs(task: Task) -> Chain:
