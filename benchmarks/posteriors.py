@@ -19,8 +19,7 @@ expansion at the mode; "all rows" are our proposals tested exactly by products o
 package PyMHSS, of order 2. ADVI is PyMC's, on batches of 1,000 rows, fitted for --seconds.
 
 Effective samples a second of the processor, 2026-11-17, two cores with six times as much other work, not
-all of it run (-): a first look, good to a factor of two, and less for NUTS (~), of which 14 to 100 draws were
-made:
+all of it run (-): a first look, good to a factor of two, and less where 14 to 200 draws were made (~):
 
                      logistic,  logistic,  logistic,  rare indi-  Student-t,  Poisson, 100
                       N = 3e4    N = 1e6     d = 50      cators     N = 1e6        groups
