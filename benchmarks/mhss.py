@@ -16,7 +16,6 @@ import argparse
 import os
 import subprocess
 import tempfile
-import venv
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +31,7 @@ from logistic import (
     make_posterior,
     summary,
 )
-from shared import show
+from shared import environment, last_line, show
 
 SEED = 1
 PACKAGES = ["PyMHSS==0.1.5", "jax", "statsmodels"]  # it imports the last two, but does not ask for them
@@ -79,19 +78,14 @@ np.savez(f"{folder}/run.npz", chain=result["parameters"], acceptance=result["acc
 """
 
 
-def environment(folder: Path | None = None) -> Path | None:
+def own_environment(folder: Path | None = None) -> Path | None:
     """Find or make the environment; return its interpreter, or None (and say so)."""
     folder = folder or Path(tempfile.gettempdir()) / "gumbelrace-mhss"
-    python, ready = folder / ("Scripts" if os.name == "nt" else "bin") / "python", folder / "ready"
     try:
-        if not ready.exists():
-            venv.create(folder, with_pip=True)
-            call([python, "-I", "-m", "pip", "install", "--quiet", *PACKAGES])
-            ready.touch()
+        return environment(folder, PACKAGES)
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"MH-SS: skipped, no environment could be made in {folder}: {last_line(error)}")
         return None
-    return python
 
 
 def mhss(
@@ -116,11 +110,6 @@ def call(command: list[str | Path]) -> None:
     subprocess.run(command, env=os.environ | QUIET, capture_output=True, text=True, check=True)
 
 
-def last_line(error: Exception) -> str:
-    text = getattr(error, "stderr", None) or str(error)
-    return text.strip().splitlines()[-1]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=31_622)
@@ -132,7 +121,7 @@ def main() -> None:
     rng = np.random.default_rng(SEED)
     posterior = make_posterior(*make_data(arguments.size, arguments.dimension, rng))
     runs = {"all the data": full_metropolis(posterior, affordable(posterior, arguments.seconds), rng)}
-    if python := environment(arguments.environment):
+    if python := own_environment(arguments.environment):
         for order, scale in ((1, AUTHORS), (1, OPTIMAL), (2, AUTHORS), (2, OPTIMAL)):
             if run := mhss(python, posterior, arguments.steps, order, scale):
                 runs[f"MH-SS-{order}, {scale}/√d"] = run

@@ -1,320 +1,276 @@
-"""Posteriors from few rows: Laplace proposals for logistic regression, each test in its turn.
+"""Posterior draws by this package beside what people use today, on the same simulated data.
 
-    python benchmarks/posteriors.py [--quick] [--seconds 10]
+    python benchmarks/posteriors.py [--quick] [--only rare ...] [--contenders numba HMCECS ...]
+        [--seconds 5] [--limit 120] [--cold] [--results FILE [--show]] [--environments FOLDER]
+    python benchmarks/posteriors.py --only reference [rare ...]
 
-The data are those of `logistic.py`. Log factors are expanded to second order at the mode, and proposals
-come from the Laplace law, wherever a chain is: what is left to test is the residual of the expansion.
-Beside the methods of the package stand the same proposals tested with all rows, by matrix products of many
-of them at once, and loops written by hand for this problem alone, which the package is to reach 0.7 of. One
-thread, processor time; effective samples are those of the slowest coordinate.
+Each contender runs in a process of its own, in an environment that is made with pip where there is none.
+Effective samples are those of the slowest coordinate, rates apart from set-up (compiling, mode, tuning);
+seconds are the processor's, and in brackets the clock's, which other work on the machine stretches.
+"1,000 draws" are seconds from the call to 1,000 effective draws, everything included but imports; ~ says
+that fewer were drawn, and the rest is extrapolated. What numba has compiled of the package itself is taken
+from its cache on disk, unless --cold. Errors of means are in standard deviations, the largest over all
+coordinates, and those of standard deviations in percent, beside the first contender of the table: a run of
+E effective draws is off by 2 to 3 / √E by chance.
 
-Effective samples a second (rows a step), 2026-11-17, two cores with much other work; ratios to loops by
-hand are good to a fifth, and were 0.72 to 1.1 for Thinning at d = 10 and more at higher ones:
+Peers get what helps them: NUTS and HMCECS start at the mode and are tuned for a few hundred steps only.
+"our law" is NUTS with the Laplace law as masses; HMCECS has them as well, 300 rows in 10 blocks and its
+expansion at the mode; "all rows" are our proposals tested exactly by products of matrices; MH-SS is the
+package PyMHSS, of order 2. ADVI is PyMC's, on batches of 1,000 rows, fitted for --seconds.
 
-    N, d                         31,622, 10      1,000,000, 10     100,000, 30      100,000, 50
-    Race(delta=1e-5)           70,000 (250)       52,000 (280)   4,200 (1,200)    1,400 (2,200)
-    Penalty, weighted rows     185,000 (48)       112,000 (48)     60,000 (48)      42,000 (51)
-    Thinning                1,100,000 (2.0)    1,730,000 (0.4)     83,000 (28)     13,500 (126)
-    penalty by hand            115,000 (32)        58,000 (32)     54,000 (32)      43,000 (32)
-    thinning by hand          960,000 (1.9)    2,390,000 (0.4)     50,000 (28)      9,000 (122)
-    all rows, batched                15,500                480              61              171
-    by default                     Thinning           Thinning        Thinning          Penalty
+Effective samples a second of the processor, 2026-11-17, two cores with six times as much other work, not
+all of it run (-): a first look, good to a factor of two, and less where 14 to 200 draws were made (~):
+
+                     logistic,  logistic,  logistic,  rare indi-  Student-t,  Poisson, 100
+                      N = 3e4    N = 1e6     d = 50      cators     N = 1e6        groups
+    numba             762,000  1,180,000     23,700       2,860      29,500         8,310
+    pymc               64,700     54,300          -           -           -         6,210
+    jax                70,200          -          -           -           -             -
+    all rows           16,600        525      1,850       3,080           -             -
+    NUTS, nutpie           88          -          -           -           -             -
+    NUTS, NumPyro         408       ~5.6          -        ~3.5           -             -
+    NUTS, our law         489       ~2.6          -         ~34           -             -
+    HMCECS              3,640      3,520       ~131         ~37           -             -
+    MH-SS                 682          -          -           -           -             -
+
+Seconds of the processor to 1,000 effective draws with a million rows: 17 by numba, 20 through PyMC, 33 by
+HMCECS, about 230 by NumPyro. With rare indicators few rows carry the residuals: 211 are read for a draw, in
+blocks, and the test with all rows is as fast. 1,000 groups were not ready after 120 s by numba.
 """
 
 import argparse
-import time
-from typing import Any, NamedTuple
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
-import numba
-import numpy as np
-from logistic import BLOCK, Floats, Posterior, Run, decays, ess, make_data, make_posterior
-from shared import options, show
+from shared import environment, last_line, options, show
 
-import gumbelrace as gr
-from gumbelrace.core.random import alias_of
-from gumbelrace.models import logistic as model
+HERE = Path(__file__).resolve().parent
+COMMON = ["numpy", "scipy", "numba", "arviz-stats"]
+PACKAGES = {"pymc": [*COMMON, "pymc", "nutpie"], "jax": [*COMMON, "jax", "numpyro"]}
+# One thread, as far as packages can be told.
+QUIET = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1") | {
+    "JAX_PLATFORMS": "cpu",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    "PYTHONPATH": str(HERE.parent / "src"),
+}
 
-SIZES = (31_622, 10), (1_000_000, 10), (100_000, 30), (100_000, 50)
-FEW = ((3_162, 5),)
-STEPS, BATCH = 100_000, 64
-# Steps of one call at most, whose results should fit into a cache, and seconds after which fewer will do.
-LONGEST, MOMENT = 10_000, 0.1
-# What loops by hand read at least, and until the variance of the log ratio is as small.
-FIRST, MOST_VARIANCE = 32, 1.0
-HEADER = "test | steps | rows/step | accepted | us/step | ESS/step | ESS/s | of the loop by hand"
+OURS = {"numba": "jax", "pymc": "pymc", "jax": "jax"}
+PEERS = {
+    "all rows": "jax",
+    "NUTS, PyMC": "pymc",
+    "NUTS, nutpie": "pymc",
+    "NUTS, NumPyro": "jax",
+    "NUTS, our law": "jax",
+    "HMCECS": "jax",
+    "MH-SS": "jax",
+    "ADVI": "pymc",
+}
+CONTENDERS = OURS | PEERS  # and their environments
+PROBLEMS = {
+    "logistic_small": "logistic regression, N = 31,622, d = 10",
+    "logistic_large": "logistic regression, N = 1,000,000, d = 10",
+    "logistic_wide": "logistic regression, N = 100,000, d = 50",
+    "rare": "logistic regression, rare indicator columns, N = 32,560, d = 72",
+    "student": "Student-t regression, unknown scale and degrees of freedom, N = 1,000,000, d = 12",
+    "groups_100": "Poisson regression, 100 group effects, unknown scale, N = 500,000, d = 105",
+    "groups_1000": "Poisson regression, 1,000 group effects, unknown scale, N = 200,000, d = 1,005",
+}
+LOGISTIC = ("logistic_small", "logistic_large", "logistic_wide", "rare")
+# How many times faster than a peer we want to be, on logistic regressions; with a million rows.
+GOALS = {"NUTS, PyMC": 1000, "NUTS, nutpie": 1000, "NUTS, NumPyro": 1000, "NUTS, our law": 100}
+GOALS |= {"HMCECS": 25, "all rows": 25, "MH-SS": 100}
+GOALS_OF_MILLION = GOALS | {"HMCECS": 100, "all rows": 100}
+WAIT = 60.0  # seconds to 1,000 draws from a million rows through PyMC
 
-
-@numba.njit
-def log_prior(theta):
-    total = 0.0
-    for i in range(len(theta)):
-        total += theta[i] * theta[i]
-    return -0.5 * total / 100.0
-
-
-class Problem(NamedTuple):
-    """A posterior, its Laplace law, and bounds of the residuals in its metric."""
-
-    posterior: Posterior
-    law: Any
-    at_mode: Floats  # of each row: what its residual needs
-    bounds: Floats
-
-
-def problem_of(size: int, dimension: int) -> Problem:
-    """Simulate data, and find the mode."""
-    posterior = make_posterior(*make_data(size, dimension, np.random.default_rng(1)))
-    law = gr.kernels.NormalPseudoprior(posterior.mode, posterior.covariance)
-    at_mode = model.at_centre(posterior.mode, posterior.x, posterior.y)
-    return Problem(posterior, law, at_mode, model.remainder(posterior.x, np.linalg.inv(law.root)))
-
-
-# ---- By the package ----
-
-
-def likelihood_of(problem: Problem, outliers: float | None) -> Any:
-    """Give the log factors less their expansion; with outliers of 0 no row has a weight of its own."""
-    x, y, _, mode, _ = problem.posterior
-    expansion = gr.parameter_taylor(
-        model.stored_terms,
-        (x, problem.at_mode),
-        len(x),
-        mode,
-        remainder=problem.bounds,
-        metric=np.linalg.inv(problem.law.root),
-        outliers=outliers,
-    )
-    expansion = expansion.with_residual(model.stored_residual)
-    return gr.likelihood(model.log_factor, (x, y), len(x)).minus(expansion)
+CLOCK = 6  # times the limit of the processor: the clock of a busy machine may need more
+QUICK, REFERENCE = 5_000, 20_000  # rows
+NOT_RUN = "not run"
+HEADER = "contender | set-up | a second | rows a draw | 1,000 draws | mean off | sd off"
 
 
-def by_method(problem: Problem, likelihood: Any, method: Any, seconds: float) -> Run:
-    """Run a chain for about so long."""
-    proposal = gr.kernels.Autoregressive(problem.law, correlation=0.0)
-    kernel = gr.Metropolis(likelihood, proposal, log_prior=log_prior, method=method)
-    rng, state, infos = np.random.default_rng(2), kernel.start(problem.posterior.mode), []
-    count = warmed_up(kernel, rng, state)
-    chain, done, started = new_chain(problem), 0, time.thread_time()
-    while done < STEPS and time.thread_time() - started < seconds:
-        block = kernel.steps(rng, state, min(count, STEPS - done))
-        until = done + len(block.states.position)
-        chain[done:until], done = block.states.position, until
-        state = gr.kernels.Position(chain[done - 1].copy())
-        infos.append(block.info)
-    took = time.thread_time() - started
-    read, accepted = (
-        sum(getattr(info, name).sum() for info in infos) for name in ("evaluations", "acceptance")
-    )
-    return Run(chain[:done], accepted / done, took, read / 2 / done)
+class Runs:
+    """Runs contenders, and remembers in a file what they did."""
 
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.arguments, self.pythons, self.done = arguments, dict(arguments.python), {}
+        results = arguments.results
+        self.laws = results.with_suffix(".laws") if results else Path(tempfile.mkdtemp())
+        self.laws.mkdir(exist_ok=True)
+        self.with_laws: set[tuple[str, int | None]] = set()
+        if results and results.exists():
+            lines = map(json.loads, results.read_text(encoding="utf-8").splitlines())
+            self.done = {tuple(line["key"]): line for line in lines}
 
-def warmed_up(kernel: Any, rng: np.random.Generator, state: Any) -> int:
-    """Compile, and make steps until memory and caches are as they will be; give how many take a moment."""
-    count, took = 5, 0.0
-    while took < MOMENT and count < LONGEST:
-        count = min(2 * count, LONGEST)
-        kernel.steps(rng, state, count)
-        started = time.thread_time()
-        kernel.steps(rng, state, count)
-        took = time.thread_time() - started
-    return count
+    def of(self, problem: str, contender: str, size: int | None = None, seconds: float = 0.0) -> dict:
+        """Give what a contender did: {"failed": why} if it did not."""
+        key = (problem, contender, size)
+        if key not in self.done and self.arguments.show:
+            return {"key": key, "failed": NOT_RUN}
+        if key not in self.done:
+            seconds = seconds or self.arguments.seconds
+            self.done[key] = {"key": key, **self._run(problem, contender, size, seconds)}
+            if self.arguments.results:
+                with self.arguments.results.open("a", encoding="utf-8") as file:
+                    print(json.dumps(self.done[key]), file=file)
+        return self.done[key]
 
+    def _run(self, problem: str, contender: str, size: int | None, seconds: float) -> dict:
+        print(f"{problem}, {contender} ...", file=sys.stderr, flush=True)
+        try:
+            if contender in PEERS and (problem, size) not in self.with_laws:
+                self._call("jax", problem, "law", size, seconds)
+                self.with_laws.add((problem, size))
+            said = self._call(CONTENDERS[contender], problem, contender, size, seconds)
+            return json.loads(said.splitlines()[-1])
+        except subprocess.TimeoutExpired:
+            return {"failed": f"not in {CLOCK * self.arguments.limit} s of the clock"}
+        except subprocess.CalledProcessError as error:
+            killed = error.returncode < 0
+            why = f"not in {self.arguments.limit} s" if killed else last_line(error)[:60]
+            return {"failed": why, "said": error.stderr[-4000:]}
 
-def new_chain(problem: Problem) -> Floats:
-    """Make room for a chain; memory that was written to before is not waited for."""
-    return np.full((STEPS, len(problem.law.mean)), np.nan)
+    def _call(self, group: str, problem: str, contender: str, size: int | None, seconds: float) -> str:
+        command = [self.python(group), HERE / "posteriors" / "worker.py", problem, contender]
+        settings = {"seconds": seconds, "limit": self.arguments.limit, "size": size, "folder": self.laws}
+        settings["environments"] = self.arguments.environments
+        for name, value in settings.items():
+            command += [f"--{name}", str(value)] if value else []
+        with tempfile.TemporaryDirectory() as empty:
+            cold = {"NUMBA_CACHE_DIR": empty, "PYTENSOR_FLAGS": f"base_compiledir={empty}"}
+            env = os.environ | QUIET | (cold if self.arguments.cold else {})
+            options = {"capture_output": True, "text": True, "check": True, "env": env}
+            return subprocess.run(command, timeout=CLOCK * self.arguments.limit, **options).stdout
 
-
-# ---- All rows ----
-
-
-def with_all_rows(problem: Problem, seconds: float) -> Run:
-    """Test proposals by their exact densities, found for many of them at once."""
-    x, y, scale, mode, _ = problem.posterior
-    signed, d, rng = x * (2.0 * y[:, None] - 1.0), len(mode), np.random.default_rng(3)
-    chain, accepted, current = [mode], 0, excess(signed, scale, mode[None], np.zeros((1, d)))[0]
-    started = time.thread_time()
-    while len(chain) <= STEPS and time.thread_time() - started < seconds:
-        z = rng.standard_normal((BATCH, d))
-        points = mode + z @ problem.law.root.T
-        for value, point in zip(excess(signed, scale, points, z), points, strict=True):
-            moves = value - current > -rng.standard_exponential()
-            current, accepted = (value, accepted + 1) if moves else (current, accepted)
-            chain.append(point if moves else chain[-1])
-    took = time.thread_time() - started
-    return Run(np.array(chain[1:]), accepted / (len(chain) - 1), took, len(x))
-
-
-def excess(signed: Floats, scale: float, points: Floats, z: Floats) -> Floats:
-    """Give the log posterior less the log density of the Laplace law, up to a constant."""
-    prior, law = -0.5 * (points**2).sum(axis=1) / scale**2, -0.5 * (z**2).sum(axis=1)
-    total: Floats = log_likelihoods(signed, points) + prior - law
-    return total
-
-
-@numba.njit(fastmath=True)
-def log_likelihoods(signed, points):
-    """Sum over all rows, of many points: products of matrices, a few rows at a time."""
-    totals, bits = np.zeros(len(points)), np.empty(BLOCK, np.int64)
-    powers = bits.view(np.float64)
-    for start in range(0, len(signed), BLOCK):
-        part = np.dot(points, signed[start : start + BLOCK].T)
-        count = part.shape[1]
-        for k in range(len(points)):
-            for i in range(count):
-                totals[k] += min(part[k, i], 0.0)
-            totals[k] -= decays(part[k], bits[:count], powers[:count])
-    return totals
-
-
-# ---- By hand ----
-
-
-class Rows(NamedTuple):
-    """Rows in proportion to weights, and what loops need of them."""
-
-    x: Floats
-    least: Floats  # p where it is below a half, else p - 1
-    keep: Floats
-    other: Any
-    chance: Floats
-    total: float  # of the bounds
-
-
-def rows_of(problem: Problem, weights: Floats) -> Rows:
-    """Lay out the rows."""
-    least, table = problem.at_mode[:, 3].copy(), alias_of(weights)
-    return Rows(problem.posterior.x, least, table.keep, table.other, table.chance, problem.bounds.sum())
-
-
-@numba.njit
-def picked(rng, rows):
-    n = int(rng.random() * len(rows.keep))
-    return n if rng.random() < rows.keep[n] else rows.other[n]
-
-
-@numba.njit
-def difference(rows, n, step, proposed):
-    """Residual of row n at a proposed step from the mode, less that at the current one."""
-    s, t = 0.0, 0.0
-    for i in range(len(step)):
-        s += rows.x[n, i] * step[i]
-        t += rows.x[n, i] * proposed[i]
-    p = rows.least[n]
-    sign = -1.0 if p < 0.0 else 1.0
-    return model.beyond(sign * t, abs(p)) - model.beyond(sign * s, abs(p))
-
-
-@numba.njit
-def rings(rng, rows, step, proposed, cubes):
-    """Test by thinning; give whether it is accepted, and the rows read."""
-    count = rng.poisson(rows.total * cubes)
-    for k in range(count):
-        n = picked(rng, rows)
-        bound = rows.chance[n] * rows.total / len(rows.chance) * cubes
-        if rng.random() * bound < -difference(rows, n, step, proposed):
-            return False, k + 1
-    return True, count
-
-
-@numba.njit
-def penalised(rng, rows, step, proposed):
-    """Test by an estimate and its variance; give whether it is accepted, and the rows read."""
-    count, wanted, mean, squares, size = 0, FIRST, 0.0, 0.0, len(rows.chance)
-    while True:
-        while count < wanted:
-            n = picked(rng, rows)
-            value = size * difference(rows, n, step, proposed) / rows.chance[n]
-            count += 1
-            apart = value - mean
-            mean += apart / count
-            squares += apart * (value - mean)
-        variance = squares / (count - 1) / count
-        if variance <= MOST_VARIANCE:
-            penalty = 0.5 * variance + variance**2 / (4.0 * (count + 1))
-            return -rng.standard_exponential() < mean - penalty, count
-        wanted = max(2 * count, int(1.1 * count * variance / MOST_VARIANCE))
-
-
-@numba.njit
-def loop(rng, rows, root, thins, chain):
-    """Fill a chain of steps from the mode; give how many moved, and the rows read."""
-    d, accepted, read, cube = len(root), 0, 0, 0.0
-    step, proposed, z = np.zeros(d), np.zeros(d), np.zeros(d)
-    for t in range(len(chain)):
-        squared = 0.0
-        for i in range(d):
-            z[i], proposed[i] = rng.standard_normal(), 0.0
-            squared += z[i] * z[i]
-            for j in range(i + 1):
-                proposed[i] += root[i, j] * z[j]
-        if thins:
-            moves, count = rings(rng, rows, step, proposed, cube + squared**1.5)
-        else:
-            moves, count = penalised(rng, rows, step, proposed)
-        read += count
-        if moves:
-            step, proposed, cube, accepted = proposed, step, squared**1.5, accepted + 1
-        chain[t] = step
-    return accepted, read
-
-
-def by_hand(problem: Problem, thins: bool) -> Run:
-    """Run a loop that knows nothing but this problem."""
-    curved = np.abs(problem.at_mode[:, 2] * (1.0 - 2.0 * np.abs(problem.at_mode[:, 3])))
-    weights = problem.bounds if thins else problem.bounds * (curved + 0.02)
-    rows, rng, chain = rows_of(problem, weights), np.random.default_rng(4), new_chain(problem)
-    loop(rng, rows, problem.law.root, thins, chain[:LONGEST])  # compiles, and warms up
-    started = time.thread_time()
-    accepted, read = loop(rng, rows, problem.law.root, thins, chain)
-    return Run(chain, accepted / STEPS, time.thread_time() - started, read / STEPS)
+    def python(self, group: str) -> Path:
+        """Give the interpreter of an environment, made when it is first needed."""
+        if group not in self.pythons:
+            self.pythons[group] = environment(self.arguments.environments / group, PACKAGES[group])
+        return self.pythons[group]
 
 
 # ---- The table ----
 
 
-def rate(run: Run) -> float:
-    """Effective samples a second of the slowest coordinate."""
-    return ess(run.chain)[0] / run.seconds
+def compare(runs: Runs, problem: str, contenders: list[str]) -> None:
+    """Show the table of one posterior, and what the goals say."""
+    size = QUICK if runs.arguments.quick else None
+    asked = [name for name in contenders if name != "MH-SS" or problem in LOGISTIC]
+    found = {name: runs.of(problem, name, size) for name in asked}
+    good = {name: run for name, run in found.items() if "failed" not in run}
+    first = next(iter(good.values()), None)
+    rows = [line(name, run, first) for name, run in found.items() if run.get("failed") != NOT_RUN]
+    show(PROBLEMS[problem] + (f" (N = {size:,} only)" if size else ""), HEADER, rows)
+    ours, peers = ([name for name in good if name in group] for group in (OURS, PEERS))
+    if ours and peers:
+        header = " | ".join(["times as many a second as", *ours, "goal", ""])
+        show("", header, [ratios(good, ours, peer, problem) for peer in peers if peer != "ADVI"])
+    if problem == "logistic_large" and "pymc" in good:
+        cold = good["pymc"]["cold"][1]
+        print(f"\n  1,000 draws through PyMC: {cold:.0f} s, goal {WAIT:.0f} s: {verdict(cold <= WAIT)}")
 
 
-def line(name: str, run: Run, bar: float | None = None) -> list[str]:
-    """A row of a table under HEADER."""
-    found, steps = rate(run), len(run.chain)
-    costs = [f"{run.rows:,.1f}", f"{run.acceptance:.3f}", f"{1e6 * run.seconds / steps:.2f}"]
-    share = "" if bar is None else f"{found / bar:.2f}"
-    return [name, f"{steps:,}", *costs, f"{found * run.seconds / steps:.3f}", f"{found:,.0f}", share]
+def line(name: str, run: dict, first: dict | None) -> list[str]:
+    """A row under HEADER."""
+    if "failed" in run:
+        return [name, run["failed"], *[""] * 5]
+    about = "~" if run["extrapolated"] else ""
+    off = [abs(a - b) / sd for a, b, sd in zip(run["mean"], first["mean"], first["sd"], strict=True)]
+    wide = [100.0 * abs(sd / of - 1.0) for sd, of in zip(run["sd"], first["sd"], strict=True)]
+    errors = ["", ""] if run is first else [f"{max(off):.2f}", f"{max(wide):.0f}%"]
+    rates = both(run["rate"]) if name != "ADVI" else ""
+    return [name, both(run["setup"]), rates, brief(run["rows"]), about + both(run["cold"]), *errors]
 
 
-def compare(size: int, dimension: int, seconds: float) -> None:
-    """Show the table of one posterior."""
-    problem = problem_of(size, dimension)
-    even, uneven = likelihood_of(problem, 0.0), likelihood_of(problem, None)
-    tests = [
-        ("Race", uneven, gr.Race(delta=1e-5), None),
-        ("Betting", uneven, gr.Betting(delta=1e-3), None),
-        ("Penalty, equal rows", even, gr.Penalty(), "penalty by hand"),
-        ("Penalty, weighted rows", uneven, gr.Penalty(), "penalty by hand"),
-        ("Thinning", uneven, gr.Thinning(), "thinning by hand"),
-    ]
-    hands, lines = dict[str, Run](), []
-    for name, likelihood, method, bar in tests:
-        if bar is not None:  # close to what it is compared with: the machine may have other work
-            hands[bar] = by_hand(problem, bar.startswith("thinning"))
-        run = by_method(problem, likelihood, method, seconds)
-        lines.append(line(name, run, None if bar is None else rate(hands[bar])))
-    lines.append(line("all rows, batched", with_all_rows(problem, seconds)))
-    lines += [line(name, run) for name, run in hands.items()]
-    kernel = gr.Metropolis(uneven, gr.kernels.Autoregressive(problem.law, correlation=0.0))
-    show(f"N = {size:,}, d = {dimension}: {kernel.method.name}", HEADER, lines)
+def both(pair: list[float]) -> str:
+    """Give what the processor says, and the clock in brackets."""
+    return f"{brief(pair[1])} ({brief(pair[0])})"
+
+
+def brief(value: float) -> str:
+    """Give a number with two digits or three."""
+    digits = 1 if value < 10 else 0
+    rounded = value if value < 100 else round(value, 2 - math.floor(math.log10(value)))
+    return f"{rounded:,.{digits}f}"
+
+
+def ratios(good: dict[str, dict], ours: list[str], peer: str, problem: str) -> list[str]:
+    times = [good[name]["rate"][1] / good[peer]["rate"][1] for name in ours]
+    goals = GOALS_OF_MILLION if problem == "logistic_large" else GOALS
+    goal = goals[peer] if problem in LOGISTIC else None
+    met = [name for name, ratio in zip(ours, times, strict=True) if goal and ratio >= goal]
+    words = ["", ""] if goal is None else [f"{goal:,}", f"met by {', '.join(met)}" if met else "missed"]
+    return [peer, *map(brief, times), *words]
+
+
+def verdict(kept: bool) -> str:
+    return "met" if kept else "missed"
+
+
+# ---- Right answers ----
+
+
+def reference(runs: Runs, problems: list[str]) -> None:
+    """Compare means and standard deviations with long runs of NUTS on fewer rows."""
+    size, rows = QUICK if runs.arguments.quick else REFERENCE, []
+    for problem in problems:
+        long = runs.of(problem, "NUTS, our law", size, 8 * runs.arguments.seconds)
+        for name in (name for name in OURS if name in runs.arguments.contenders):
+            rows.append([problem, name, *compared(runs.of(problem, name, size), long)])
+    header = "posterior | by | means off, standard errors | sds off | its draws | NUTS's draws | "
+    show(f"Beside long runs of NUTS, N = {size:,}: effective draws, and the largest errors", header, rows)
+
+
+def compared(run: dict, long: dict) -> list[str]:
+    if "failed" in run or "failed" in long:
+        return [run.get("failed") or "NUTS: " + long["failed"], *[""] * 4]
+    names = "mean", "sd", "sizes"
+    pairs = zip(*(run[name] for name in names), *(long[name] for name in names), strict=True)
+    off, wide = zip(*(errors(*pair) for pair in pairs), strict=True)
+    sizes = [brief(min(one["sizes"])) for one in (run, long)]
+    kept = verdict(max(off) <= 4.0 and max(wide) <= 0.05)
+    return [f"{max(off):.1f}", f"{max(wide):.1%}", *sizes, kept]
+
+
+def errors(mean, sd, size, other_mean, other_sd, other_size) -> tuple[float, float]:
+    """Difference of means in standard errors, and of standard deviations as a share."""
+    standard_error = math.hypot(sd / math.sqrt(size), other_sd / math.sqrt(other_size))
+    return abs(mean - other_mean) / standard_error, abs(sd / other_sd - 1.0)
+
+
+def interpreter(text: str) -> tuple[str, Path]:
+    group, _, path = text.partition("=")
+    return group, Path(path)
 
 
 def main() -> None:
-    parser: argparse.ArgumentParser = options(__doc__ or "")
-    parser.add_argument("--seconds", type=float, default=10.0, help="processor time of a chain, at most")
-    arguments = parser.parse_args()
-    for size, dimension in FEW if arguments.quick else SIZES:
-        compare(size, dimension, arguments.seconds)
+    parser = options(__doc__ or "", f"{QUICK:,} rows of each posterior")
+    known, folder = [*PROBLEMS, "reference"], Path(tempfile.gettempdir()) / "gumbelrace-posteriors"
+    parser.add_argument("--only", nargs="+", choices=known, default=list(PROBLEMS))
+    parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
+    parser.add_argument("--seconds", type=float, default=5.0, help="to draw for, of the processor")
+    parser.add_argument("--limit", type=int, default=120, help="seconds of the processor for each run")
+    parser.add_argument("--cold", action="store_true", help="with empty caches of compiled code")
+    parser.add_argument("--results", type=Path, help="keep results there, and take what is there")
+    parser.add_argument("--show", action="store_true", help="show what --results has, and run nothing")
+    parser.add_argument("--environments", type=Path, default=folder, help="folder to find or make them in")
+    text = "use this interpreter: pymc=PATH or jax=PATH"
+    parser.add_argument("--python", nargs="+", type=interpreter, default=[], help=text)
+    runs = Runs(parser.parse_args())
+    if not (runs.arguments.cold or runs.arguments.show):
+        for name in OURS.keys() & runs.arguments.contenders:  # compiles the package, once for all runs
+            runs._run("logistic_small", name, QUICK, 0.1)
+    named = [name for name in runs.arguments.only if name != "reference"]
+    if named != runs.arguments.only:
+        # With fewer rows logistic_large is logistic_small.
+        reference(runs, named or [name for name in PROBLEMS if name != "logistic_large"])
+    else:
+        for name in named:
+            compare(runs, name, runs.arguments.contenders)
 
 
 if __name__ == "__main__":

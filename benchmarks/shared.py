@@ -1,9 +1,13 @@
-"""What the benchmarks share: options, and tables on the terminal."""
+"""What the benchmarks share: options, tables on the terminal, environments of other packages."""
 
 import argparse
+import os
+import subprocess
 import sys
 import time
+import venv
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 
 def options(doc: str, quick: str = "small sizes, about a minute") -> argparse.ArgumentParser:
@@ -38,3 +42,20 @@ def show(title: str, header: str, rows: Sequence[Sequence[str]]) -> None:
     for row in cells:
         print("  " + "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)))
     sys.stdout.flush()
+
+
+def environment(folder: Path, packages: Sequence[str]) -> Path:
+    """Find or make an environment that has the packages, and give its interpreter."""
+    python, ready = folder / ("Scripts" if os.name == "nt" else "bin") / "python", folder / "ready"
+    if not ready.exists():
+        venv.create(folder, with_pip=True)
+        install = [python, "-I", "-m", "pip", "install", "--quiet", *packages]
+        subprocess.run(install, capture_output=True, text=True, check=True)
+        ready.touch()
+    return python
+
+
+def last_line(error: Exception) -> str:
+    """Give what a process that failed said last."""
+    text = getattr(error, "stderr", None) or str(error)
+    return (text.strip().splitlines() or [""])[-1]

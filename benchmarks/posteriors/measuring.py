@@ -1,0 +1,94 @@
+"""What a run is measured by: seconds of the clock and of the processor, effective draws, rows."""
+
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from problems import Problem
+
+ENOUGH = 1_000  # effective draws
+FEWEST = 60  # draws, of which effective sizes can be told
+# Entries of draws that are kept at most: effective sizes of more take longer than the chains do.
+MOST_ENTRIES = 4_000_000
+
+
+class Seconds(NamedTuple):
+    wall: float
+    processor: float
+
+    def __add__(self, other: Any) -> "Seconds":
+        return Seconds(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def __sub__(self, other: "Seconds") -> "Seconds":
+        return Seconds(*(a - b for a, b in zip(self, other, strict=True)))
+
+    def times(self, factor: float) -> "Seconds":
+        return Seconds(*(factor * part for part in self))
+
+
+def now() -> Seconds:
+    """Read the clocks; the difference of two readings is what was spent between them."""
+    return Seconds(time.perf_counter(), time.process_time())
+
+
+class Law(NamedTuple):
+    """Laplace's law, and what it took to find it."""
+
+    mode: Any
+    covariance: Any
+    seconds: Seconds
+
+    @property
+    def root(self) -> Any:
+        return np.linalg.cholesky(self.covariance)
+
+
+class Task(NamedTuple):
+    """What a contender is asked."""
+
+    problem: Problem
+    law: Law | None
+    seconds: float  # to draw for, about
+    environments: Path  # folder of environments that a contender may need beside its own
+
+
+class Chain(NamedTuple):
+    """What a contender gives."""
+
+    draws: Any  # of shape (chains, draws, d), as users know them
+    spent: Seconds  # on these draws
+    setup: Seconds  # from the call until they could begin
+    rows: float  # read for a draw
+    first: tuple[Seconds, int] | None = None  # from the call to so many draws, if that was measured
+
+
+def sizes_of(draws: Any) -> Any:
+    """Effective sample size of each coordinate."""
+    from arviz_stats.base import array_stats
+
+    return array_stats.ess(np.asarray(draws), chain_axis=0, draw_axis=1, method="bulk")
+
+
+def report(chain: Chain) -> dict[str, Any]:
+    """Give what is shown of a chain, and what it is compared by."""
+    sizes = sizes_of(chain.draws)
+    least, count = float(np.nanmin(sizes)), int(np.prod(chain.draws.shape[:2]))
+    spent, made = chain.first or (chain.setup, 0)
+    missing = max(ENOUGH - made * least / count, 0.0)
+    return {
+        "setup": chain.setup,
+        "rate": [least / part for part in chain.spent],
+        "rows": chain.rows,
+        "cold": spent + chain.spent.times(missing / least),
+        "extrapolated": least < ENOUGH,
+        "draws": count,
+        "sizes": sizes.tolist(),
+        "mean": chain.draws.mean(axis=(0, 1)).tolist(),
+        "sd": chain.draws.std(axis=(0, 1)).tolist(),
+    }
+
+
+def tuning(task: Task) -> int:
+    """Give the steps of tuning: fewer, where each takes long."""
+    return int(np.clip(1e9 / (task.problem.size * task.problem.dimension), 100, 500))
