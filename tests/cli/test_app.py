@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
@@ -52,9 +53,40 @@ def test_commands_without_words_show_their_help(run):
     assert "synthetic" in result.stdout
 
 
-def test_help_of_a_group_shows_what_its_own_command_takes(run):
+def test_help_of_a_group_shows_how_to_call_its_own_command(run):
     shown = run("coreference", "--help").stdout
-    assert all(word in shown for word in ("fit", "--simulate", "--sampler", "--column"))
+    assert "coreference [OPTIONS] [FILE]" in shown
+    assert "resolve" not in shown
+    assert all(word in shown for word in ("coreference fit", "--simulate", "--sampler", "--column"))
+
+
+@pytest.mark.parametrize("words", [[], *([name] for name in COMMANDS), ["reproduce", "synthetic"]])
+def test_flags_show_no_type(run, words):
+    shown = run(*words, "--help").stdout
+    assert "--help" in shown
+    assert "bool" not in shown.lower()
+
+
+def test_shells_complete_options_of_commands():
+    """As bash asks: the words so far, and the number of the one to complete."""
+    words = {"COMP_WORDS": "gumbelrace best --de", "COMP_CWORD": "2"}
+    found = python("-m", "gumbelrace", _GUMBELRACE_COMPLETE="complete_bash", **words)
+    assert found.stdout.split() == ["--delta", "--decimal"]
+
+
+@pytest.mark.parametrize("columns", [50, 80, 200])
+def test_results_wrap_to_the_terminal(run, tmp_path, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    np.save(tmp_path / "scores.npy", np.random.default_rng(0).random((500, 2)))
+    longest = max(map(len, run("best", "scores.npy", "--exact").stdout.splitlines()))
+    assert longest <= min(columns, 100)
+
+
+def test_the_extra_of_the_command_line_has_what_all_commands_need():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"]
+    assert "gumbelrace[arviz,coreference]" in extras["cli"]
+    assert {"arviz", "coreference"} <= set(extras)
 
 
 def test_nothing_takes_more_than_eight_arguments():
@@ -145,7 +177,7 @@ def test_ctrl_c_is_one_line(tmp_path, command):
 @pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
 @pytest.mark.parametrize("lost", ["except KeyboardInterrupt: pass", "finally: return"])
 def test_ctrl_c_that_was_lost_comes_again(tmp_path, lost):
-    """Once, while something is read that swallows it: without more ado the command ends all the same."""
+    """Once, in code called by compiled code, which swallows it: the command ends all the same."""
     (tmp_path / "scores.csv").write_text("a,b\n" + "0,1\n1,0\n" * 10)
     process = subprocess.Popen(
         [sys.executable, "-c", DEAF.format(lost=lost), "best", str(tmp_path / "scores.csv")],
@@ -155,6 +187,7 @@ def test_ctrl_c_that_was_lost_comes_again(tmp_path, lost):
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "reading\n"
+    time.sleep(0.5)  # it sleeps, where Ctrl-C is lost
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stdout, stderr) == (130, "", "gumbelrace: interrupted\n")

@@ -27,7 +27,7 @@ COMMANDS = {
     "best": "Find the column with the highest mean, reading as few rows as needed.",
     "sample": "Draw columns with probability proportional to exp(sum of the column).",
     "choose": "Choose the best of a few prompts, models or settings, with few evaluations by a program.",
-    "demo": "Show what the methods do on a built-in problem: half a minute.",
+    "demo": "Show what the methods do on a built-in problem, in ten seconds.",
     "arch": "Find how many lags an ARCH model of a series of prices needs.",
     "coreference": "Put mentions of authors into clusters, one for each person.",
     "reproduce": "Run the paper's experiments again.",
@@ -50,6 +50,10 @@ class Commands(TyperGroup):
         if args and args[0] in COMMANDS:
             self.commands[args[0]] = loaded(args[0])
         return super().resolve_command(ctx, args)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Give the options, as they are shown."""
+        return without_types_of_flags(super().get_params(ctx))
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
         """Read the command line; Ctrl-C meanwhile would end without a word."""
@@ -132,7 +136,6 @@ def print_version(wanted: bool) -> None:
 
 app = typer.Typer(
     cls=Commands,
-    add_completion=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -167,4 +170,21 @@ def loaded(name: str) -> Any:
         group.add_typer(module.app, name=name)
     else:
         group.command(name)(getattr(module, name))
-    return typer.main.get_group(group).commands[name]
+    return with_plain_flags(typer.main.get_group(group).commands[name])
+
+
+def with_plain_flags(command: Any) -> Any:
+    """Have the help of a command, and of those within it, show no type beside flags."""
+    shown = command.get_params
+    command.get_params = lambda ctx: without_types_of_flags(shown(ctx))
+    for within in getattr(command, "commands", {}).values():
+        with_plain_flags(within)
+    return command
+
+
+def without_types_of_flags(options: list[Any]) -> list[Any]:
+    """Have no type shown beside flags, which take no value."""
+    for option in options:
+        if getattr(option, "is_flag", False):
+            option.metavar = ""
+    return options

@@ -64,10 +64,9 @@ class WithDefault(TyperGroup):
         return super().parse_args(ctx, args if known else [RESOLVE, *args])
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Show the commands, and what the one takes that needs no name."""
-        super().format_help(ctx, formatter)
+        """Show how to call the command that needs no name; its text names the other."""
         resolve = self.commands[RESOLVE]
-        resolve.format_help(type(ctx)(resolve, parent=ctx, info_name=RESOLVE), formatter)
+        resolve.format_help(type(ctx)(resolve, parent=ctx.parent, info_name=ctx.info_name), formatter)
 
 
 app = typer.Typer(cls=WithDefault, help="Put mentions of authors into clusters, one for each person.")
@@ -134,7 +133,8 @@ def resolve_file(options: ResolveOptions) -> None:
     Columns: author, and where they exist mention_id, coauthors (with ; in between), title, venue, year,
     affiliation, city, country, cpc, block, and label, the true person.
 
-    Stop it with Ctrl-C; the same command goes on where it was.
+    Stop it with Ctrl-C; the same command goes on where it was. `gumbelrace coreference fit --help` shows
+    how to fit weights to labelled mentions.
 
     For example:
 

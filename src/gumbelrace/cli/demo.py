@@ -14,7 +14,7 @@ from gumbelrace.tables.writing import check_output
 
 INTRODUCTION = """\
 Draws from p(x) over {arms} states, each the product of {size:,} factors (σ={scale:g}).
-The first run compiles the methods (up to a minute); later runs use the cache.
+The first run compiles the methods (about a minute); later runs use the cache.
 """
 EXPLANATION = """
 read: share of the factors read by a draw; errors: draws unlike the exact ones;
@@ -26,7 +26,7 @@ HEADER = COLUMNS.format("method", "read", "errors", "µs a draw", "speed-up", "e
 def demo(
     out: Annotated[Path, typer.Option(metavar="FILE", help="Write the page here.")] = Path("demo.html"),
 ) -> None:
-    """Show what the methods do on a built-in problem: half a minute.
+    """Show what the methods do on a built-in problem, in ten seconds.
 
     Prints a table and writes a page with the same table, one race to watch, and what to do next. It opens
     nothing and needs no network.

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
+from shutil import get_terminal_size
 from textwrap import fill
 from typing import Annotated, Any, TypeVar, get_type_hints
 
@@ -34,7 +35,7 @@ from gumbelrace.tables.source import about
 from gumbelrace.tables.writing import write_table
 
 Advance = Callable[[float], None]
-WIDTH, INDENT = 80, 13  # of text
+NARROWEST, WIDEST, INDENT = 40, 100, 13  # of text
 LISTED = 3  # long gaps, or mentions that were skipped
 SKIPPED = "skipped.csv"
 
@@ -181,10 +182,11 @@ def skipped(found: ReadMentions) -> list[tuple[str, str]]:
 
 def paragraphs(parts: Iterable[tuple[str, str]]) -> str:
     """Put texts below each other, each with a word in front that says what it is about."""
+    width = min(max(get_terminal_size().columns, NARROWEST), WIDEST)
     return "\n".join(
         fill(
             printable(text),
-            WIDTH,
+            width,
             initial_indent=f"{about:<{INDENT}}",
             subsequent_indent=" " * INDENT,
             break_long_words=False,

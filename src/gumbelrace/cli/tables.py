@@ -140,7 +140,7 @@ def best(options: BestOptions) -> None:
             found = method.best(population, population.remainder, np.random.default_rng(options.seed))
         result = best_report(population, found.arm, method)
         result["tied"] = tied_with(population, found.arm) if found.tied else []
-    print(json.dumps(result) if options.as_json else best_text(result, population, options.name))
+    print(json.dumps(result) if options.as_json else best_text(result, population, Path(options.name).name))
 
 
 @grouped

@@ -28,6 +28,7 @@ class _MainThread:
     """Whether Python that compiled code has called runs in the main thread, and Ctrl-C came before it."""
 
     inside = pending = False
+    handler: Any = staticmethod(signal.default_int_handler)  # raises what Ctrl-C means
 
     def enter(self) -> None:
         """Let Ctrl-C be raised from here on: somebody catches it."""
@@ -40,7 +41,7 @@ class _MainThread:
         """Handle Ctrl-C; should Python lose what is raised here (in a finaliser), it is raised later."""
         self.pending = True
         if self.inside:
-            raise KeyboardInterrupt
+            self.handler(number, frame)
 
     def leave(self) -> None:
         if threading.current_thread() is threading.main_thread():
@@ -62,6 +63,8 @@ def held_interrupts() -> Iterator[None]:
     if not in_main or before not in (signal.default_int_handler, INTERRUPTS, _MAIN.note):
         yield
         return
+    if before != _MAIN.note:
+        _MAIN.handler = before
     inside, _MAIN.inside = _MAIN.inside, False
     signal.signal(signal.SIGINT, _MAIN.note)
     try:

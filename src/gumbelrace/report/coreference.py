@@ -33,10 +33,10 @@ LEAD = (
 )
 LOOKS = {
     "exact": Look("exact", "series-2", (5.0, 2.0)),
-    "sums": Look("exact, sums kept", "series-2", (1.2, 1.8)),
+    "sums": Look("sums (exact)", "series-2", (1.2, 1.8)),
     "raced": Look("raced", "series-3", ()),
-    "pairs": Look("raced, values kept", "series-4", (7.0, 1.8, 1.2, 1.8)),
-    "paper": Look("paper setting", "series-1", (3.0, 2.0)),
+    "pairs": Look("pairs (raced)", "series-4", (7.0, 1.8, 1.2, 1.8)),
+    "paper": Look("paper", "series-1", (3.0, 2.0)),
 }
 EXACT = ("exact", "sums")
 CONVENTION = (
