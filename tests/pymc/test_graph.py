@@ -6,7 +6,7 @@ import pytest
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.laplace.differences import by_differences
 from gumbelrace.pymc.checks import check_by_rows, check_latent, check_model, interpreted
-from gumbelrace.pymc.functions import prior_of, python_function, vectors
+from gumbelrace.pymc.functions import functions_of, prior_of, python_function, vectors
 from gumbelrace.pymc.graph import graph_of, rebuilt, start_of
 
 pm = pytest.importorskip("pymc", reason='needs pip install "gumbelrace[pymc]"')
@@ -146,11 +146,46 @@ def cumulated():
     pm.Normal("y", pm.Normal("b", 0, 1) * pm.math.cumsum(series), 1, observed=X[:, 0])
 
 
-@pytest.mark.parametrize(("build", "leaf"), [(centred, "x"), (cumulated, "series")])
+def by_the_largest():
+    time = pm.Data("time", np.arange(float(N)))
+    pm.Normal("y", pm.Normal("b", 0, 1) * time / time.max(), 1, observed=X[:, 0])
+
+
+def centred_and_rare():
+    rare = pm.Data("rare", (np.arange(N) >= N - 3).astype(float))
+    pm.Normal("y", pm.Normal("b", 0, 1) * (rare - rare.mean()), 1, observed=X[:, 0])
+
+
+MIXED = (centred, "x"), (cumulated, "series"), (by_the_largest, "time"), (centred_and_rare, "rare")
+
+
+@pytest.mark.parametrize(("build", "leaf"), MIXED)
 def test_what_mixes_rows_is_named(build, leaf):
     model = made(build)
     with pytest.raises(InvalidArgument, match=rf"^{leaf}: log factors that depend on other rows"):
         check_by_rows(graph_of(model), start_of(model))
+
+
+def test_parameters_that_are_not_allowed_are_named_as_such():
+    def negative():
+        pm.Poisson("y", pm.Normal("a", 0, 1) + 0.0 * X[:, 0], observed=np.ones(N, int))
+
+    model = made(negative)
+    with pytest.raises(InvalidArgument, match="has parameters that it does not allow"):
+        check_by_rows(graph_of(model), start_of(model))
+
+
+def test_parameters_that_are_not_allowed_are_impossible():
+    """A chance above 1 has no log density, though the logarithm of it has a value."""
+
+    def chances():
+        pm.Bernoulli("y", p=pm.Normal("a", 0.5, 1) + 0.0 * X[:, 0], observed=np.ones(N, int))
+
+    graph = graph_of(made(chances))
+    sums = functions_of(graph).sums
+    data = tuple(leaf.array for leaf in graph.leaves)
+    values = [sums(np.arange(N), np.array([p]), np.zeros((1, 1)), data)[0] for p in (0.9, 1.1)]
+    np.testing.assert_allclose(values, [N * np.log(0.9), -np.inf])
 
 
 def test_a_value_for_each_row_is_refused():

@@ -18,7 +18,15 @@ MOST_RHAT = 1.01
 
 
 def warn_of_fit(forecast: Forecast) -> None:
-    """Warn if chains will read too many rows, or hardly move."""
+    """Warn if chains will read too many rows, hardly move, or go where some rows do not allow."""
+    if forecast.ruled_out > 0.0:
+        warnings.warn(
+            f"at {forecast.ruled_out:.0%} of the points of the normal law log factors are -inf or NaN: "
+            "chains that do not read these rows may keep draws that are impossible; transform the "
+            "parameters so that all are possible, or use a sampler that reads all rows, such as NUTS",
+            PoorFit,
+            stacklevel=4,
+        )
     if forecast.rows > MUCH * forecast.size or not forecast.acceptance > HARDLY:
         warnings.warn(
             f"the second-order expansion does not fit: {forecast}; a sampler that reads all rows, "

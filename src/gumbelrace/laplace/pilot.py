@@ -78,6 +78,8 @@ class Forecast(NamedTuple):
         residuals, and of the prior's.
     size : int
         Number of rows, N.
+    ruled_out : float
+        Share of the law's points at which some log factor is not finite: rows that rule points out.
     """
 
     rows: float
@@ -85,6 +87,7 @@ class Forecast(NamedTuple):
     effective: float
     misfit: float
     size: int
+    ruled_out: float = 0.0
 
     def __str__(self) -> str:
         """Say it in a line."""
@@ -107,7 +110,7 @@ def pilot_of(model: Model, mode: Mode) -> Pilot:
     """Read all rows at some points around the mode, and choose."""
     root = root_of(mode.precision)
     z, z_far = points_of_laws(len(root)), points_far_out(root, model.size)
-    heights, squares = read_at(model, mode, z @ root.T)
+    heights, squares, ruled_out = read_at(model, mode, z @ root.T)
     if not np.isfinite(heights[:POINTS]).sum() > 1:
         raise InvalidArgument(
             "the log posterior is not finite a standard deviation from the mode: it has an edge there, and "
@@ -123,7 +126,7 @@ def pilot_of(model: Model, mode: Mode) -> Pilot:
         best = chosen(efficiencies(heights, densities), excess)
     own = slice(best * POINTS, (best + 1) * POINTS)
     forecast = forecast_of(heights[own] - densities[best, own], squares[best], misfit)
-    return Pilot(root, LAWS[best], row_weights(squares[best]), forecast)
+    return Pilot(root, LAWS[best], row_weights(squares[best]), forecast._replace(ruled_out=ruled_out))
 
 
 def points_of_laws(dimension: int) -> Floats:
@@ -170,19 +173,21 @@ def root_of(precision: Floats) -> Floats:
     return np.ascontiguousarray(root)
 
 
-def read_at(model: Model, mode: Mode, steps: Floats) -> tuple[Floats, Floats]:
+def read_at(model: Model, mode: Mode, steps: Floats) -> tuple[Floats, Floats, float]:
     """Give the log posterior at the mode and `steps`, less that at the mode, and mean squares of residuals.
 
-    Those are of shape (laws, N): of the differences between two points of a law, row by row.
+    Those are of shape (laws, N): of the differences between two points of a law, row by row. Third comes
+    the share of the points that rows rule out.
     """
     heights, squares = np.full(len(steps), -np.inf), np.zeros((len(LAWS), model.size))
-    counts = np.zeros(len(LAWS))
+    counts, ruled_out = np.zeros(len(LAWS)), 0
     for k, step in enumerate(steps):
         heights[k], left = height_at(model, mode, step)
         if np.isfinite(heights[k]):
             squares[k // POINTS] += 2.0 * left**2
             counts[k // POINTS] += 1
-    return heights, squares / np.maximum(counts, 1.0)[:, None]
+        ruled_out += not np.isfinite(left).all()
+    return heights, squares / np.maximum(counts, 1.0)[:, None], ruled_out / len(steps)
 
 
 def heights_at(model: Model, mode: Mode, steps: Floats) -> Floats:
@@ -191,9 +196,12 @@ def heights_at(model: Model, mode: Mode, steps: Floats) -> Floats:
 
 
 def height_at(model: Model, mode: Mode, step: Floats) -> tuple[float, Floats]:
-    """Give the log posterior at the mode and `step`, less that at the mode, and the rows' residuals."""
+    """Give the log posterior at the mode and `step`, less that at the mode, and the rows' residuals.
+
+    Those are not read, and 0, where the prior rules the point out.
+    """
     prior = model.log_prior(mode.theta + step)
-    left = model.residuals(mode.theta, step) if np.isfinite(prior) else np.full(1, -np.inf)
+    left = model.residuals(mode.theta, step) if np.isfinite(prior) else np.zeros(model.size)
     height = prior - mode.prior.value + mode.factors.change(step) + float(left.sum())
     return (height if np.isfinite(height) else -np.inf), left
 

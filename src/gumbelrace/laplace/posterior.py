@@ -196,6 +196,7 @@ def made_ready(model: Any, log_prior: Any, method: Method | None, said: Progress
     else:
         kernel = at_once(law, pilot, model.likelihood(mode, pilot), log_prior, method)
         forecast = pilot.forecast
+    forecast = forecast._replace(ruled_out=pilot.forecast.ruled_out)
     said.tell(f"forecast: {forecast}")
     return Posterior(mode.theta, law, forecast, model.names, kernel)
 

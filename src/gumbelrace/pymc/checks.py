@@ -10,9 +10,9 @@ from gumbelrace.laplace.model import Floats
 from gumbelrace.pymc.functions import inputs, python_function, vectors
 from gumbelrace.pymc.graph import Leaf, RowGraph, rebuilt
 
-# Rows that are computed together and apart, at how many points, how far from the start, and how equal the
-# results are.
-ROWS, POINTS, SPREAD, EQUAL = 24, 2, 0.1, 1e-9
+# All rows are computed together and in so many parts, at how many points, how far from the start, and how
+# equal the results are.
+PARTS, POINTS, SPREAD, EQUAL = 8, 2, 0.1, 1e-9
 NOT_BY_ROWS = (
     "log factors that depend on other rows cannot be read row by row; compute such columns before the "
     "model, or use pm.sample"
@@ -59,25 +59,37 @@ def check_latent(graph: RowGraph) -> None:
 
 def check_by_rows(graph: RowGraph, *starts: Floats) -> None:
     """Refuse log factors that change, near some point, with the rows that are computed beside them."""
-    rng = np.random.default_rng(0)
-    both = rng.choice(graph.size, min(ROWS, graph.size), replace=False)
-    places = rng.permutation(len(both))[: len(both) // 2]
-    half, data = both[places], [leaf.array for leaf in graph.leaves]
-    spread = SPREAD * is_continuous(graph)
+    rng, invalid = np.random.default_rng(0), optional("pymc.logprob.utils", "pymc").ParameterValueError
+    every, spread = rng.permutation(graph.size), SPREAD * is_continuous(graph)
+    points = [start + spread * rng.standard_normal(len(start)) for start in starts * POINTS]
     try:
         terms = interpreted(graph)
-        points = [start + spread * rng.standard_normal(len(start)) for start in starts * POINTS]
-        found = [(terms(both, point, *data), terms(half, point, *data)) for point in points]
-        by_rows = all(
-            apart.shape == half.shape and alike(together[places], apart) for together, apart in found
-        )
+        by_rows = all(computed_alike(terms, graph, point, every) for point in points)
+    except invalid as error:
+        raise InvalidArgument(
+            f"near the initial point a likelihood has parameters that it does not allow ({error}); give "
+            "other initvals"
+        ) from error
     except (ValueError, TypeError, IndexError, AssertionError) as error:
         raise InvalidArgument(f"{guilty(graph.leaves)}: {NOT_BY_ROWS}") from error
     if not by_rows:
         mixed = [
-            leaf for leaf in graph.leaves if any(mixes(terms, graph, leaf, point, both) for point in points)
+            leaf
+            for leaf in graph.leaves
+            if any(mixes(terms, graph, leaf, point, every) for point in points)
         ]
         raise InvalidArgument(f"{guilty(mixed or graph.leaves)}: {NOT_BY_ROWS}")
+
+
+def computed_alike(terms: Any, graph: RowGraph, point: Floats, every: NDArray[np.int64]) -> bool:
+    """Whether rows have the same log factors if all are computed as if only some are."""
+    data = [leaf.array for leaf in graph.leaves]
+    together = terms(np.arange(graph.size), point, *data)
+    for some in np.array_split(every, min(PARTS, graph.size)):
+        apart = terms(some, point, *data)
+        if apart.shape != some.shape or not alike(together[some], apart):
+            return False
+    return True
 
 
 def is_continuous(graph: RowGraph) -> NDArray[np.bool_]:

@@ -42,6 +42,8 @@ from gumbelrace.pymc.model import PymcModel, compile_all
 
 # States whose log probability is lower than the best one's by that, by their normal laws, do not matter.
 NEGLIGIBLE = 10.0
+# How far from the start points are looked for at which a state is possible, and how many.
+AROUND, TRIES = (0.1, 1.0, 10.0), 32
 # Of a move with where it starts, where proposals of normal laws are accepted often.
 CORRELATION = 0.5
 
@@ -164,20 +166,33 @@ def models_of(
     check_latent(joint)
     check_by_rows(joint, *example_points(model, joint))
     every, log_prior = joint_states(model), log_prior_of(joint)
-    possible = [state for state in every if log_prior(np.concatenate([start, state])) > -np.inf]
+    looked = [(state, possible_start(log_prior, start, state)) for state in every]
+    found = [(state, begun) for state, begun in looked if begun is not None]
+    possible = [state for state, _ in found]
     if not possible:
-        raise InvalidArgument("no state of the discrete variables is possible at PyMC's initial point")
+        raise InvalidArgument("no state of the discrete variables is possible near PyMC's initial point")
     graph = labelled(plain, joint)
     shared, at_states = functions_of_rows(graph), [at_state(graph, state) for state in possible]
     priors = [
         (prior_at(log_prior, state), prior_of(one)) for state, one in zip(possible, at_states, strict=True)
     ]
     models = [
-        PymcModel(one, Functions(*shared, *prior), start)
-        for one, prior in zip(at_states, priors, strict=True)
+        PymcModel(one, Functions(*shared, *prior), begun)
+        for one, prior, (_, begun) in zip(at_states, priors, found, strict=True)
     ]
     compile_all(models[0])
     return joint, np.stack(possible), models, log_prior
+
+
+def possible_start(log_prior: Any, start: Floats, state: Labels) -> Floats | None:
+    """Give a point, the start or one around it, at which a state is possible; None if none is found."""
+    rng = np.random.default_rng(0)
+    point: Floats
+    for scale in (0.0, *np.repeat(AROUND, TRIES)):
+        point = start + scale * rng.standard_normal(len(start))
+        if log_prior(np.concatenate([point, state])) > -np.inf:
+            return point
+    return None
 
 
 def labelled(plain: RowGraph, joint: RowGraph) -> RowGraph:

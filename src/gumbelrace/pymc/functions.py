@@ -12,8 +12,8 @@ from gumbelrace.core.jit import call
 from gumbelrace.errors import optional
 from gumbelrace.pymc.graph import RowGraph, rebuilt
 
-# PyMC's checks of parameters are left out: what is impossible is NaN, and said so where it is read.
-UNCHECKED = "local_remove_check_parameter"
+# Parameters that a density does not allow have a log density of -inf, as in PyMC's own functions.
+CHECKED = "local_check_parameter_to_ninf_switch"
 # Rows that are summed in one call: few enough for a processor's cache, and directions at once.
 ROWS_AT_ONCE, DIRECTIONS_AT_ONCE = 1024, 16
 
@@ -217,7 +217,7 @@ def joined(graph: RowGraph, parts: dict[Any, Any], batch: tuple[Any, ...]) -> An
 
 def compiled(given: Sequence[Any], *outputs: Any) -> Any:
     """Have PyTensor make a numba function."""
-    mode = optional("pytensor.compile.mode", "pymc").get_mode("NUMBA").including(UNCHECKED)
+    mode = optional("pytensor.compile.mode", "pymc").get_mode("NUMBA").including(CHECKED)
     make = optional("pytensor", "pymc").function
     with warnings.catch_warnings():
         # What has no numba version is called by Python: slower, and nothing a user could change.
