@@ -152,6 +152,25 @@ def test_another_file_is_no_store(tmp_path):
         Store(tmp_path / "text")
 
 
+def test_the_lock_is_that_of_the_file_a_link_leads_to(tmp_path):
+    (tmp_path / "link.db").symlink_to("run.db")
+    store = Store(tmp_path / "run.db")
+    with pytest.raises(StoreBusy, match=r"link\.db"):
+        Store(tmp_path / "link.db")
+    store.close()
+
+
+def test_a_table_of_another_program_is_left_alone(tmp_path):
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE items (name TEXT)")
+    other.close()
+    before = path.read_bytes()
+    with pytest.raises(InvalidFile, match="its table items is that of another program"):
+        Store(path)
+    assert path.read_bytes() == before
+
+
 def test_a_cell_is_never_written_over():
     store = Store(None)
     store.write([Cell(1, 2, 0.5, 1.0, 0.0, 1, None)])

@@ -1,8 +1,8 @@
 """What candidates and examples are known by in a store: a hash of their contents.
 
-It is the same in every process. Contents are JSON; dataclasses, named tuples and enumerations count by their
-type and what is in them, arrays by a hash of their bytes. What has no contents to be written down (a model, a
-function, a text with attributes) is known by its name, where it has one.
+It is the same in every process. Contents are JSON; dataclasses, named tuples and enumerations count by
+their type and what is in them, arrays by a hash of their bytes. What has no contents to be written down (a
+model, a function, a text with attributes) is known by its name, where it has one.
 """
 
 import dataclasses
@@ -56,7 +56,9 @@ def items(values: Iterable[Any], names: Sequence[str] | None, stored: bool) -> l
 def _text(value: Any, number: int, names: Sequence[str] | None, stored: bool) -> str:
     try:
         text = json.dumps(_plain(value), sort_keys=True, ensure_ascii=False)
-        return text.encode(errors="backslashreplace").decode()  # JSON writes half a surrogate pair like this
+        return text.encode(
+            errors="backslashreplace"
+        ).decode()  # JSON writes half a surrogate pair like this
     except (TypeError, ValueError, RecursionError):
         if names is not None:
             return json.dumps({"name": names[number]}, ensure_ascii=False)
@@ -106,7 +108,9 @@ def _parts(value: Any) -> Any:
         return [value.name, _plain(value.value)]
     if isinstance(value, tuple) and hasattr(value, "_fields") and not hasattr(value, "__dict__"):
         return {name: _plain(one) for name, one in zip(value._fields, value, strict=True)}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type | str | int | float | list | tuple | dict):
+    if dataclasses.is_dataclass(value) and not isinstance(
+        value, type | str | int | float | list | tuple | dict
+    ):
         return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     raise TypeError
 
