@@ -140,6 +140,13 @@ def test_last_words_do_no_harm(ask):
     program.conclude()
 
 
+def test_a_number_after_a_word_is_not_told_again(ask):
+    program = ask("input(); print('hello\\n1', flush=True); input()")
+    with pytest.raises(ValueError, match="hello"):
+        program("candidate", "go")
+    program.conclude()
+
+
 def test_a_process_that_is_stuck_in_a_question_is_ended(ask):
     """Who writes the question holds the pipe: closing it would wait for ever."""
     program = ask("import time; time.sleep(60)")

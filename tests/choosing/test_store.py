@@ -171,6 +171,12 @@ def test_a_table_of_another_program_is_left_alone(tmp_path):
     assert path.read_bytes() == before
 
 
+def test_errors_of_any_letters_can_be_written():
+    store = Store(None)
+    store.write([Cell(1, 2, None, 1.0, 0.0, 1, "half \ud800 a pair")])
+    assert store.failures() == [(1, 2, r"half \ud800 a pair")]
+
+
 def test_a_cell_is_never_written_over():
     store = Store(None)
     store.write([Cell(1, 2, 0.5, 1.0, 0.0, 1, None)])

@@ -55,10 +55,7 @@ def items(values: Iterable[Any], names: Sequence[str] | None, stored: bool) -> l
 
 def _text(value: Any, number: int, names: Sequence[str] | None, stored: bool) -> str:
     try:
-        text = json.dumps(_plain(value), sort_keys=True, ensure_ascii=False)
-        return text.encode(
-            errors="backslashreplace"
-        ).decode()  # JSON writes half a surrogate pair like this
+        return writable(json.dumps(_plain(value), sort_keys=True, ensure_ascii=False))
     except (TypeError, ValueError, RecursionError):
         if names is not None:
             return json.dumps({"name": names[number]}, ensure_ascii=False)
@@ -68,6 +65,11 @@ def _text(value: Any, number: int, names: Sequence[str] | None, stored: bool) ->
         f"a store cannot know {type(value).__name__} number {number} again: give JSON values, or "
         "candidates as a dict by names that you change when they change"
     )
+
+
+def writable(text: str) -> str:
+    """Give a text that can be stored: halves of surrogate pairs are written as JSON writes them."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _plain(value: Any) -> Any:

@@ -101,8 +101,9 @@ class Program:
 
     def conclude(self) -> None:
         """End all processes; raise if one has given more numbers than it was asked for."""
+        trusted = [process for process in self._processes if not process.has_ended]
         self.close()
-        for process in self._processes:
+        for process in trusted:
             process.refuse_more_numbers()
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gumbelrace.choosing.bets import Floats
-from gumbelrace.choosing.contents import Item
+from gumbelrace.choosing.contents import Item, writable
 from gumbelrace.choosing.scores import Indices
 from gumbelrace.errors import InvalidFile, StoreBusy
 
@@ -121,8 +121,9 @@ class Store:
 
     def write(self, cells: Iterable[Cell]) -> None:
         """Put down evaluations; they are there if the process is killed after this."""
+        rows = [cell._replace(error=cell.error and writable(cell.error)) for cell in cells]
         with self._writing() as connection:
-            connection.executemany("INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?, ?)", cells)
+            connection.executemany("INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def cells(self) -> Stored:
         """Read all evaluations."""
