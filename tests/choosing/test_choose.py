@@ -59,7 +59,7 @@ assert not {"numba", "scipy"} & set(sys.modules)
 
 def test_the_statement():
     choice = gr.choose(score, **options(tolerance=0.1, cost=0.01))
-    assert str(choice).startswith("2 is the best or within 0.100 of it (error at most 0.05, proved). ")
+    assert str(choice).startswith("2 is the best or within 0.1 of it (error at most 0.05, proved). ")
     assert f"{choice.evaluations:,} of 1,200 evaluations, {amount(choice.cost)}." in str(choice)
     assert str(gr.choose(score, **options())).startswith("2 is the best (error at most 0.05, proved). ")
     states = {row.name: row.state for row in choice.table}

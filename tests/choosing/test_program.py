@@ -22,7 +22,11 @@ for line in sys.stdin:
         sys.exit("oh no")
     if asked == "sleep":
         os.system("sleep 60")
-    print({"word": "hello", "twice": "1\\n2"}.get(asked, os.getpid()), flush=True)
+    if asked == "word, then number":
+        print("hello", flush=True)
+        time.sleep(0.1)
+        asked = "number"
+    print({"number": 7, "twice": "1\\n2"}.get(asked, os.getpid()), flush=True)
 """
 
 
@@ -76,11 +80,13 @@ def test_a_process_that_dies_is_a_failure_and_is_started_again(ask):
 
 
 def test_a_word_is_a_failure_of_its_own_question_only(ask):
+    """What still comes after it answers nothing: the process that owes it is ended."""
     program = ask()
     first = program("candidate", "go")
     with pytest.raises(ValueError, match="the program wrote 'hello', which is no number"):
-        program("candidate", "word")
-    assert program("candidate", "go") == first
+        program("candidate", "word, then number")
+    assert not is_running(first)
+    assert program("candidate", "go") not in (first, 7.0)
 
 
 def test_a_hang_is_ended_with_all_that_it_has_started(ask):
@@ -107,6 +113,74 @@ def test_answers_never_slip_to_another_question(ask):
     time.sleep(0.2)
     with pytest.raises(EvaluationFailed, match="one line for each that it reads; it also wrote '2'"):
         program("candidate", "go")
+
+
+# Writes its first number twice, so late that it answers the next question.
+SLIPPING = """
+import sys, time
+for number, line in enumerate(sys.stdin):
+    time.sleep(0.2 if number else 0)
+    print(number, flush=True)
+    if number == 0:
+        time.sleep(0.1)
+        print(-1, flush=True)
+"""
+
+
+def test_answers_that_have_slipped_are_told_in_the_end(ask):
+    program = ask(SLIPPING)
+    assert [program("candidate", n) for n in range(3)] == [0.0, -1.0, 1.0]
+    with pytest.raises(EvaluationFailed, match=r"it also wrote '2'\. .* begin with a new store"):
+        program.conclude()
+
+
+def test_last_words_do_no_harm(ask):
+    program = ask("import sys\nfor line in sys.stdin: print(1, flush=True)\nprint('bye')")
+    assert program("candidate", "go") == 1.0
+    program.conclude()
+
+
+def test_a_number_after_a_word_is_not_told_again(ask):
+    program = ask("input(); print('hello\\n1', flush=True); input()")
+    with pytest.raises(ValueError, match="hello"):
+        program("candidate", "go")
+    program.conclude()
+
+
+def test_a_process_that_is_stuck_in_a_question_is_ended(ask):
+    """Who writes the question holds the pipe: closing it would wait for ever."""
+    program = ask("import time; time.sleep(60)")
+    failed = []
+
+    def stuck():
+        try:
+            program("candidate", "x" * 10**6)
+        except EvaluationFailed as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=stuck, daemon=True)
+    thread.start()
+    time.sleep(0.5)
+    closing = threading.Thread(target=program.close, daemon=True)
+    closing.start()
+    closing.join(20)
+    thread.join(20)
+    assert not closing.is_alive()
+    assert "status -9 before it gave any number" in str(failed[0])
+
+
+def test_ctrl_c_while_processes_are_waited_for_leaves_none(ask, monkeypatch):
+    program = ask("import os, time; print(os.getpid(), flush=True); time.sleep(60)")
+    process = program("candidate", "go")
+
+    def interrupted(*_):
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gumbelrace.choosing.program._Process.wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        program.close()
+    assert not is_running(process)
 
 
 def test_a_program_may_end_after_each_answer(ask):

@@ -6,7 +6,10 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections import Counter
 from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -149,6 +152,31 @@ def test_another_file_is_no_store(tmp_path):
         Store(tmp_path / "text")
 
 
+def test_the_lock_is_that_of_the_file_a_link_leads_to(tmp_path):
+    (tmp_path / "link.db").symlink_to("run.db")
+    store = Store(tmp_path / "run.db")
+    with pytest.raises(StoreBusy, match=r"link\.db"):
+        Store(tmp_path / "link.db")
+    store.close()
+
+
+def test_a_table_of_another_program_is_left_alone(tmp_path):
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE items (name TEXT)")
+    other.close()
+    before = path.read_bytes()
+    with pytest.raises(InvalidFile, match="its table items is that of another program"):
+        Store(path)
+    assert path.read_bytes() == before
+
+
+def test_errors_of_any_letters_can_be_written():
+    store = Store(None)
+    store.write([Cell(1, 2, None, 1.0, 0.0, 1, "half \ud800 a pair")])
+    assert store.failures() == [(1, 2, r"half \ud800 a pair")]
+
+
 def test_a_cell_is_never_written_over():
     store = Store(None)
     store.write([Cell(1, 2, 0.5, 1.0, 0.0, 1, None)])
@@ -231,6 +259,52 @@ def test_contents_decide_what_is_the_same():
     assert keys == [item.key for item in items(list(values), None, stored=True)]
     assert items([{"y": 1, "x": 2}], None, True) == items([{"x": 2, "y": 1}], None, True)
     assert items([Prompt("a", 3)], None, True) != items([Prompt("a", 2)], None, True)
+
+
+class Knn(NamedTuple):
+    size: int
+
+
+class Tree(NamedTuple):
+    size: int
+
+
+class Text(str):
+    temperature = 0.0
+
+
+class Level(IntEnum):
+    LOW = 1
+    OTHER_NAME = 2
+
+
+def test_values_that_json_writes_alike_are_told_apart():
+    values = [
+        *([5], Knn(5), Tree(5), [Tree(5)]),
+        *(1, Level.LOW, Level.OTHER_NAME, {"1": 0}, {1: 0}, {1: 0, "1": 0}),
+        *("half \ud800 a pair", "half \\ud800 a pair"),
+    ]
+    found = items(values, None, stored=True)
+    assert len({item.key for item in found}) == len(values)
+    assert json.loads(found[-2].text) == "half \ud800 a pair"
+
+
+@pytest.mark.parametrize(
+    "value", [Text("a"), [Text("a")], Counter("a"), np.ma.masked_array([1, 2], [0, 1]), np.longdouble(1)]
+)
+def test_values_with_more_to_them_than_their_contents_are_refused(value):
+    with pytest.raises(InvalidArgument, match="cannot know"):
+        items([value], None, stored=True)
+    assert items([value], None, stored=False)
+
+
+def test_contents_nested_too_deeply_are_refused():
+    value = []
+    for _ in range(100_000):
+        value = [value]
+    assert items([value], None, stored=False)[0].text == "0"
+    with pytest.raises(InvalidArgument, match="cannot know list number 0 again"):
+        items([value], None, stored=True)
 
 
 def test_what_has_no_contents_is_known_by_its_name():

@@ -148,6 +148,25 @@ def test_ctrl_c_keeps_everything_and_says_so(run, signalled, folder):
     assert told["evaluations"] == len(asked(folder))
 
 
+HANGING = "import os, time; print(os.getpid(), file=open('asked', 'a'), flush=True); time.sleep(60)"
+
+
+def test_a_second_ctrl_c_is_said_once_and_leaves_no_process(folder):
+    (folder / "score.py").write_text(HANGING)
+    command = [sys.executable, "-m", "gumbelrace", *EVALUATE]
+    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+    while len(asked(folder)) < 2:
+        time.sleep(0.01)
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+    said = process.communicate(timeout=60)[1]
+    assert said == "gumbelrace: interrupted; nothing was kept, as there is no --store\n"
+    for number in asked(folder):
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(number), 0)
+
+
 def test_a_program_that_cannot_work_ends_the_run(fails, folder):
     assert fails(*WORDS).startswith("--run is missing")
     assert fails(*WORDS, "--run", "no-such-program") == "there is no program 'no-such-program' to be run"

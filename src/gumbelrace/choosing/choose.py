@@ -33,7 +33,7 @@ def choose(
     tolerance: float = 0.0,
     claim: About = "these examples",
     budget: float | None = None,
-    cost: float | Sequence[float] | Mapping[str, float] | None = None,
+    cost: float | Sequence[float] | Mapping[Any, float] | None = None,
     workers: int = 16,
     retries: int = 3,
     pause: Pause | None = None,

@@ -1,10 +1,12 @@
 """What candidates and examples are known by in a store: a hash of their contents.
 
-It is the same in every process. Contents are JSON; arrays count by a hash of their bytes. What has no
-contents to be written down (a model, a function) is known by its name, where it has one.
+It is the same in every process. Contents are JSON; dataclasses, named tuples and enumerations count by
+their type and what is in them, arrays by a hash of their bytes. What has no contents to be written down (a
+model, a function, a text with attributes) is known by its name, where it has one.
 """
 
 import dataclasses
+import enum
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -53,8 +55,8 @@ def items(values: Iterable[Any], names: Sequence[str] | None, stored: bool) -> l
 
 def _text(value: Any, number: int, names: Sequence[str] | None, stored: bool) -> str:
     try:
-        return json.dumps(value, sort_keys=True, ensure_ascii=False, default=_plain)
-    except (TypeError, ValueError):
+        return writable(json.dumps(_plain(value), sort_keys=True, ensure_ascii=False))
+    except (TypeError, ValueError, RecursionError):
         if names is not None:
             return json.dumps({"name": names[number]}, ensure_ascii=False)
         if not stored:
@@ -65,17 +67,53 @@ def _text(value: Any, number: int, names: Sequence[str] | None, stored: bool) ->
     )
 
 
+def writable(text: str) -> str:
+    """Give a text that can be stored: halves of surrogate pairs are written as JSON writes them."""
+    return text.encode(errors="backslashreplace").decode()
+
+
 def _plain(value: Any) -> Any:
-    """Give something that JSON can say, or raise TypeError."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
+    """Give something that JSON can say; raise TypeError if there may be more to the value."""
+    if value is None or type(value) in (str, int, float, bool):
+        return value
+    if type(value) in (list, tuple):
+        return [_plain(one) for one in value]
+    if type(value) is dict:
+        return _plain_dict(value)
+    if isinstance(value, np.generic | np.ndarray):
+        return _plain_array(value)
+    if type(value) is bytes:
+        return {"sha256": hashlib.sha256(value).hexdigest()}
+    return {type(value).__qualname__: _parts(value)}
+
+
+def _plain_dict(value: dict[Any, Any]) -> Any:
+    """Keep keys apart that JSON would write alike, such as 1 and "1"."""
+    if all(type(key) is str for key in value):
+        return {key: _plain(one) for key, one in value.items()}
+    return {"dict": sorted(([_plain(key), _plain(one)] for key, one in value.items()), key=json.dumps)}
+
+
+def _plain_array(value: Any) -> Any:
+    if type(value) in (np.ndarray, np.memmap) and not value.dtype.hasobject:
         content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
         return {"dtype": str(value.dtype), "shape": value.shape, "sha256": content}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {type(value).__name__: {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}}
-    if isinstance(value, bytes):
-        return {"sha256": hashlib.sha256(value).hexdigest()}
+    number = value.item() if isinstance(value, np.generic) else value
+    if isinstance(number, np.generic | np.ndarray):  # such as one of more than double precision
+        raise TypeError
+    return _plain(number)
+
+
+def _parts(value: Any) -> Any:
+    """Give what makes up a value of a type that says what it is made of."""
+    if isinstance(value, enum.Enum):
+        return [value.name, _plain(value.value)]
+    if isinstance(value, tuple) and hasattr(value, "_fields") and not hasattr(value, "__dict__"):
+        return {name: _plain(one) for name, one in zip(value._fields, value, strict=True)}
+    if dataclasses.is_dataclass(value) and not isinstance(
+        value, type | str | int | float | list | tuple | dict
+    ):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     raise TypeError
 
 

@@ -1,7 +1,8 @@
 """A score that asks a program: it reads a question a line, as JSON, and writes a number a line.
 
 Each thread that asks has a process of its own, which is started again after it has ended. A process belongs
-to a group of its own: Ctrl-C does not reach it, and whatever it has started ends with it.
+to a group of its own: Ctrl-C does not reach it, and whatever it has started ends with it. Answers are told
+apart by nothing but their order: a process that writes anything else is not asked again.
 """
 
 import json
@@ -24,14 +25,18 @@ from gumbelrace.errors import EvaluationFailed, InvalidArgument
 LAST_SECONDS = 2.0
 LONGEST_SHOWN = 200
 END = ""  # in place of a line
+TOO_MANY = (
+    "the program must write one line for each that it reads; it also wrote {}. Scores that it gave before "
+    "may be those of other questions: mend it, and begin with a new store"
+)
 
 
 class Program:
     """A score that a program gives.
 
     It reads ``{"candidate": ..., "example": ...}`` from each line of its standard input, and writes a line
-    with a number for each, at once: a program must flush what it writes. It may end after an answer. What
-    it writes to standard error is shown if it fails.
+    with a number for each, and nothing else, at once: a program must flush what it writes. It may end after
+    an answer. What it writes to standard error is shown if it fails.
 
     Parameters
     ----------
@@ -59,7 +64,7 @@ class Program:
         """Ask the process of this thread."""
         question = json.dumps({"candidate": candidate, "example": example})
         try:
-            number = _number(self._answer(question))
+            number = self._answer(question)
         except _Ended as error:
             if self._has_answered:
                 raise
@@ -68,7 +73,7 @@ class Program:
         self._has_answered = True
         return number
 
-    def _answer(self, question: str) -> str:
+    def _answer(self, question: str) -> float:
         try:
             return self._process().ask(question, self._timeout)
         except _Retired:
@@ -83,12 +88,23 @@ class Program:
         return process
 
     def close(self) -> None:
-        """End all processes."""
-        for process in self._processes:
-            process.finish()
+        """End all processes, those at once that owe an answer."""
         latest = time.monotonic() + LAST_SECONDS
         for process in self._processes:
-            process.end(max(latest - time.monotonic(), 0.0))
+            process.finish()
+        try:
+            for process in self._processes:
+                process.wait(max(latest - time.monotonic(), 0.0))
+        finally:  # whatever has happened, none shall be left
+            for process in self._processes:
+                process.end()
+
+    def conclude(self) -> None:
+        """End all processes; raise if one has given more numbers than it was asked for."""
+        trusted = [process for process in self._processes if not process.has_ended]
+        self.close()
+        for process in trusted:
+            process.refuse_more_numbers()
 
 
 class _Ended(RuntimeError):
@@ -112,14 +128,16 @@ class _Process:
             raise EvaluationFailed(f"{command[0]} cannot be run: {error.strerror}") from error
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._complaints: deque[str] = deque(maxlen=20)
-        self._answers, self.has_ended, self._is_late = 0, False, False
+        self._answers, self._owes_answer = 0, False
+        self.has_ended, self._is_late = False, False
         self._questions = cast(IO[bytes], self._popen.stdin)
-        _reading(cast(IO[bytes], self._popen.stdout), self._lines.put)
+        self._answering = _reading(cast(IO[bytes], self._popen.stdout), self._lines.put)
         self._complaining = _reading(cast(IO[bytes], self._popen.stderr), self._complaints.append)
 
-    def ask(self, question: str, timeout: float | None) -> str:
-        """Give the line that answers a question, or raise."""
+    def ask(self, question: str, timeout: float | None) -> float:
+        """Give the number that answers a question, or raise."""
         self._refuse_more_lines()
+        self._owes_answer = True
         watch = threading.Timer(timeout or 0.0, self._is_too_late)
         if timeout is not None:
             watch.start()
@@ -128,19 +146,36 @@ class _Process:
             self._questions.flush()
         answer = self._lines.get()
         watch.cancel()
+        self._owes_answer = False
         if self._is_late:
             self.end()
             raise TimeoutError(f"the program gave no answer within {timeout:g} s")
-        return self._checked(answer)
+        return self._number(self._checked(answer))
+
+    def _number(self, line: str) -> float:
+        try:
+            return float(line)
+        except ValueError:
+            self.end()  # the answer may be still to come: it would be that to the next question
+            raise ValueError(
+                f"the program wrote {_short(line)}, which is no number; standard error is for all else"
+            ) from None
 
     def _refuse_more_lines(self) -> None:
         """Stop if something was written that nobody asked for: it would answer the next question."""
         with suppress(queue.Empty):
             line = self._checked(self._lines.get_nowait())
             self.end()
-            raise EvaluationFailed(
-                f"the program must write one line for each that it reads; it also wrote {_short(line)}"
-            )
+            raise EvaluationFailed(TOO_MANY.format(_short(line)))
+
+    def refuse_more_numbers(self) -> None:
+        """Stop if a number is left after the last: answers have slipped. Other last words do no harm."""
+        self._answering.join(LAST_SECONDS)
+        with suppress(queue.Empty):
+            while True:
+                line = self._lines.get_nowait()
+                if _is_number(line):
+                    raise EvaluationFailed(TOO_MANY.format(_short(line)))
 
     def _checked(self, line: str) -> str:
         if line != END:
@@ -159,16 +194,23 @@ class _Process:
         _kill(self._popen)
 
     def finish(self) -> None:
-        """Tell it that nothing more will be asked."""
+        """Tell it that nothing more will be asked; who asks now must not be waited for."""
+        self.has_ended = True
+        if self._owes_answer:
+            _kill(self._popen)
+            return
         with suppress(OSError):
             self._questions.close()
 
-    def end(self, seconds: float = 0.0) -> None:
-        """See that it ends within some seconds."""
-        self.has_ended = True
-        self.finish()
+    def wait(self, seconds: float) -> None:
+        """Wait until it has ended, but no longer than some seconds."""
         with suppress(subprocess.TimeoutExpired):
             self._popen.wait(seconds)
+
+    def end(self, seconds: float = 0.0) -> None:
+        """See that it ends within some seconds."""
+        self.finish()
+        self.wait(seconds)
         _kill(self._popen)
         self._popen.wait()
 
@@ -206,11 +248,12 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
         process.kill()
 
 
-def _number(line: str) -> float:
+def _is_number(line: str) -> bool:
     try:
-        return float(line)
+        float(line)
     except ValueError:
-        raise ValueError(f"the program wrote {_short(line)}, which is no number") from None
+        return False
+    return True
 
 
 def _short(line: str) -> str:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -110,9 +111,9 @@ class Choice:
         if self.within <= 0.0:
             said = f"{self.name} is the best"
         elif self.decided:
-            said = f"{self.name} is the best or within {self.tolerance:.3f} of it"
+            said = f"{self.name} is the best or within {self.tolerance:.12g} of it"
         else:
-            said = f"{self.name} is within {self.within:.3f} of the best"
+            said = f"{self.name} is within {rounded_up(self.within)} of the best"
         tied = f", tied with {', '.join(self.tied)}" if self.tied else ""
         why = {"budget": "; the budget is spent", "interrupted": "; it was interrupted"}.get(self.ended, "")
         why = "; there are no more examples" if self.ended == "examples" and not self.decided else why
@@ -213,6 +214,18 @@ def amount(cost: float) -> str:
     ('12,345.68', '321', '0.0123')
     """
     return f"{cost:,.2f}".removesuffix(".00") if cost >= 1.0 else f"{cost:.3g}"
+
+
+def rounded_up(bound: float) -> str:
+    """Write a bound with three digits, and no smaller than it is, but for rounding.
+
+    Examples
+    --------
+    >>> rounded_up(0.01234), rounded_up(1.2e-7), rounded_up(0.1 + 0.2), rounded_up(1234.0)
+    ('0.0124', '1.2e-07', '0.3', '1240')
+    """
+    digits = Context(prec=3, rounding=ROUND_CEILING)
+    return f"{float(digits.create_decimal(bound * (1.0 - TIE))):g}"
 
 
 def conclude(campaign: Campaign, keys: Sequence[Any], counts_money: bool) -> Choice:

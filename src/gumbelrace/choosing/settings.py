@@ -1,10 +1,13 @@
 """What a user asks of `choose`, checked, and the campaign that it makes."""
 
 import math
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 
@@ -15,7 +18,7 @@ from gumbelrace.choosing.claims import About, Claim, NewCandidates, OnFailure, o
 from gumbelrace.choosing.contents import Item, digest, items, named
 from gumbelrace.choosing.replay import Promise
 from gumbelrace.choosing.scores import Indices
-from gumbelrace.choosing.store import Store
+from gumbelrace.choosing.store import IN_MEMORY, Store
 from gumbelrace.errors import InvalidArgument, InvalidGenerator
 
 WORDS = {"claim": About, "on_failure": OnFailure, "new_candidates": NewCandidates}
@@ -30,7 +33,7 @@ class Settings:
     tolerance: float = 0.0
     claim: About = "these examples"
     budget: float | None = None
-    cost: float | Sequence[float] | Mapping[str, float] | None = None
+    cost: float | Sequence[float] | Mapping[Any, float] | None = None
     workers: int = 16
     retries: int = 3
     pause: Pause | None = None
@@ -41,21 +44,17 @@ class Settings:
     progress: bool = True
 
     def __post_init__(self) -> None:
-        low, high = self.score_range
         _require(
-            math.isfinite(low) and math.isfinite(high) and low < high,
+            _is_range(self.score_range),
             "score_range",
-            "two numbers, the lower first",
+            "two numbers, the lower first, with a finite difference",
         )
-        _require(0.0 < self.delta < 1.0, "delta", "between 0 and 1")
-        _require(0.0 <= self.tolerance < math.inf, "tolerance", "0 or more")
-        _require(self.budget is None or self.budget > 0.0, "budget", "more than 0")
-        _require(
-            isinstance(self.workers, int) and self.workers >= 1, "workers", "a whole number, 1 or more"
-        )
-        _require(
-            isinstance(self.retries, int) and self.retries >= 0, "retries", "a whole number, 0 or more"
-        )
+        _require(0.0 < _real(self.delta) < 1.0, "delta", "between 0 and 1")
+        _require(0.0 <= _real(self.tolerance) < math.inf, "tolerance", "0 or more")
+        _require(self.budget is None or _real(self.budget) > 0.0, "budget", "a number, more than 0")
+        _require(_whole(self.workers) >= 1, "workers", "a whole number, 1 or more")
+        _require(_whole(self.retries) >= 0, "retries", "a whole number, 0 or more")
+        _require(_is_file(self.store), "store", "a file; without one, everything is kept in memory")
         for name, words in WORDS.items():
             value = getattr(self, name)
             _require(
@@ -64,16 +63,17 @@ class Settings:
                 f"one of {get_args(words)}",
             )
 
-    def costs(self, names: tuple[str, ...]) -> Floats:
+    def costs(self, candidates: Any, names: tuple[str, ...]) -> Floats:
         """Give what an evaluation of each candidate costs."""
         cost = 1.0 if self.cost is None else self.cost
         if isinstance(cost, Mapping):
-            missing = [name for name in names if name not in cost]
+            prices = [_price(cost, key, name) for key, name in zip(candidates, names, strict=True)]
+            missing = [name for name, price in zip(names, prices, strict=True) if price is None]
             _require(not missing, "cost", f"one for each candidate; there is none for {', '.join(missing)}")
-            cost = [cost[name] for name in names]
-        found = np.asarray(cost, np.float64)
+            cost = cast(list[float], prices)
+        found = _numbers(cost)
         _require(found.shape in ((), (len(names),)), "cost", "a number, or one for each candidate")
-        _require(bool(np.isfinite(found).all() and (found >= 0.0).all()), "cost", "0 or more")
+        _require(bool(np.isfinite(found).all() and (found >= 0.0).all()), "cost", "numbers, 0 or more")
         return np.broadcast_to(found, (len(names),)).copy()
 
     @property
@@ -105,7 +105,7 @@ def begun(candidates: Any, examples: Sequence[Any], settings: Settings) -> Campa
 
 def _terms(store: Store, candidates: Any, examples: Sequence[Any], settings: Settings) -> Terms:
     names, is_named = named(candidates), isinstance(candidates, Mapping)
-    costs, stored = settings.costs(names), settings.store is not None
+    costs, stored = settings.costs(candidates, names), settings.store is not None
     ours = items(candidates.values() if is_named else candidates, names if is_named else None, stored)
     theirs = items(examples, None, stored)
     claim = settled_claim(store, _wanted(settings, ours, theirs), settings.new_candidates)
@@ -141,3 +141,43 @@ def _promise(settings: Settings, size: int) -> Promise:
 def _require(holds: bool, name: str, what: str) -> None:
     if not holds:
         raise InvalidArgument(f"{name} must be {what}")
+
+
+def _real(value: Any) -> float:
+    """Give a number as it is, and NaN for anything else, which lies between no limits."""
+    return float(value) if isinstance(value, Real) else math.nan
+
+
+def _whole(value: Any) -> int:
+    """Give a whole number as it is, and one that is too small for anything else."""
+    return int(value) if isinstance(value, Integral) else -1
+
+
+def _is_range(value: Any) -> bool:
+    """Whether there are two numbers, the lower first, with a width that is a number, too."""
+    try:
+        low, high = map(_real, value)
+    except (TypeError, ValueError):
+        return False
+    return low < high and math.isfinite(high - low)
+
+
+def _is_file(value: Any) -> bool:
+    return value is None or (isinstance(value, str | os.PathLike) and os.fspath(value) != IN_MEMORY)
+
+
+def _numbers(values: Any) -> Floats:
+    """Give an array; of NaN, if these are no numbers."""
+    try:
+        found = np.asarray(values)
+        return np.full(found.shape, np.nan) if found.dtype.kind in "US" else found.astype(np.float64)
+    except (TypeError, ValueError):
+        return np.full((), np.nan)
+
+
+def _price(cost: Mapping[Any, float], candidate: Any, name: str) -> float | None:
+    """Find the cost of a candidate: by itself or its key in a dict, or by the name that is shown."""
+    with suppress(TypeError):  # it cannot be a key
+        if candidate in cost:
+            return cost[candidate]
+    return cost.get(name)

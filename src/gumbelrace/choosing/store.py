@@ -7,6 +7,7 @@ of its candidate and its example in `items`, its score (NULL if it failed), cost
 error. No wealth is kept: the race is replayed from the cells.
 """
 
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gumbelrace.choosing.bets import Floats
-from gumbelrace.choosing.contents import Item
+from gumbelrace.choosing.contents import Item, writable
 from gumbelrace.choosing.scores import Indices
 from gumbelrace.errors import InvalidFile, StoreBusy
 
@@ -30,6 +31,10 @@ CREATE TABLE IF NOT EXISTS cells (
     score REAL, cost REAL NOT NULL, seconds REAL NOT NULL, attempts INTEGER NOT NULL, error TEXT,
     PRIMARY KEY (candidate, example)) WITHOUT ROWID;
 """
+COLUMNS = {
+    "items": ["id", "kind", "key", "text"],
+    "cells": ["candidate", "example", "score", "cost", "seconds", "attempts", "error"],
+}
 CELLS = "SELECT candidate, example, COALESCE(score, 'nan'), cost FROM cells"
 
 
@@ -74,15 +79,24 @@ class Store:
 
     def __init__(self, path: str | Path | None) -> None:
         self.path = None if path is None else Path(path)
-        self._lock = None if self.path is None else _locked(self.path)
+        # A link and what it leads to are one file, with one lock.
+        real = None if path is None else os.path.realpath(path)
+        self._lock = None if real is None else _locked(real, path)
         try:
-            self._connection = sqlite3.connect(IN_MEMORY if self.path is None else self.path)
+            self._connection = sqlite3.connect(real or IN_MEMORY)
+            self._refuse_other_tables()
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
             self._connection.executescript(TABLES)
         except sqlite3.Error as error:
             self._unlock()
             raise InvalidFile(f"{path} cannot be used as a store ({error}); name another file") from error
+
+    def _refuse_other_tables(self) -> None:
+        for name, columns in COLUMNS.items():
+            found = [row[1] for row in self._connection.execute(f"PRAGMA table_info({name})")]
+            if found not in ([], columns):
+                raise sqlite3.DatabaseError(f"its table {name} is that of another program")
 
     def numbers(self, kind: str, wanted: Sequence[Item]) -> list[int]:
         """Give the numbers of items, and put down those that are new."""
@@ -107,8 +121,9 @@ class Store:
 
     def write(self, cells: Iterable[Cell]) -> None:
         """Put down evaluations; they are there if the process is killed after this."""
+        rows = [cell._replace(error=cell.error and writable(cell.error)) for cell in cells]
         with self._writing() as connection:
-            connection.executemany("INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?, ?)", cells)
+            connection.executemany("INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def cells(self) -> Stored:
         """Read all evaluations."""
@@ -149,10 +164,10 @@ class Store:
             self._lock.close()
 
 
-def _locked(path: Path) -> sqlite3.Connection:
+def _locked(real: str, path: str | Path | None) -> sqlite3.Connection:
     """Keep other writers out by a transaction on a file beside it, which ends with the process."""
     try:
-        lock = sqlite3.connect(path.with_name(path.name + LOCK), timeout=0.0, isolation_level=None)
+        lock = sqlite3.connect(real + LOCK, timeout=0.0, isolation_level=None)
         lock.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError as error:
         if "locked" in str(error):

@@ -1,5 +1,6 @@
 """What is known of each candidate, as a table to be printed."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -59,7 +60,14 @@ def cells(row: Row) -> tuple[str, ...]:
     counts = f"{row.evaluations:,}", f"{row.failures:,}"
     if np.isnan(row.mean):
         return row.name, "", "", *counts, row.state
-    return row.name, f"{row.mean:.4f}", f"{row.low:.4f} - {row.high:.4f}", *counts, row.state
+    mean, low, high = (f"{value:.{_decimals(row)}f}" for value in row[1:4])
+    return row.name, mean, f"{low} - {high}", *counts, row.state
+
+
+def _decimals(row: Row) -> int:
+    """Four, or as many as it takes to show two digits of what scores are about."""
+    size = max(row.high - row.low, abs(row.mean) / 100.0)
+    return max(4, 1 - math.floor(math.log10(size))) if size > 0.0 else 4
 
 
 def _aligned(line: Sequence[str], widths: Sequence[int]) -> str:

@@ -26,6 +26,7 @@ from gumbelrace.choosing.result import Choice, amount, conclude
 from gumbelrace.choosing.scores import Indices
 from gumbelrace.choosing.settings import Settings, begun
 from gumbelrace.cli.shared import Delta, grouped, no_default, paragraphs
+from gumbelrace.core.interrupts import INTERRUPTS
 from gumbelrace.errors import InvalidArgument, InvalidFile
 from gumbelrace.tables.writing import check_output
 
@@ -180,9 +181,12 @@ def evaluated(candidates: Candidates, examples: Sequence[Any], options: ChooseOp
         raise InvalidArgument("--run is missing; name the program that evaluates a candidate on an example")
     with closing(Program(options.program, options.timeout)) as program:
         try:
-            return choose_best(program, candidates, examples, **vars(options.settings))
+            choice = choose_best(program, candidates, examples, **vars(options.settings))
         except KeyboardInterrupt:  # a second one: what was under way is given up
+            INTERRUPTS.heard()
             leave(options)
+        program.conclude()
+        return choice
 
 
 def told(candidates: Candidates, examples: Sequence[Any], settings: Settings) -> Choice:
