@@ -253,17 +253,21 @@ def test_heavy_tails_make_a_longer_pilot():
     assert law_of(population, Unguarded(), rewards, rng, 20_000) < LEVEL
 
 
-def test_what_is_reported_does_not_depend_on_the_order_of_columns():
-    """One arm of ten has wide rows that pilots miss: reported alike wherever it is, within a third."""
+def test_one_arm_of_heavy_tails_is_seen_wherever_it_is():
+    """One arm of ten has wide rows that pilots miss. Oracle: exact chances; reported alike, within a third.
+
+    If the noise went by the variances of all arms together, the law would be off by 0.003 to 0.006.
+    """
     rng = np.random.default_rng(7)
     rewards = rng.normal(size=(1_000, 10))
     rewards[rng.choice(1_000, 10, replace=False), -1] *= 8.0
     rewards = (rewards - rewards.mean(0)) * 0.0025 + np.where(np.arange(10) == 9, 3.4, 0.0) / 1_000
     reported = []
     for shift in (0, 1):
-        population = gr.compiled(entry, (np.roll(rewards, shift, 1),), 1_000, 10)
-        with pytest.warns(gr.errors.PromiseBroken):
-            draws = gr.sample(population, size=20_000, method=gr.Absorb(), rng=rng, check=False)
+        turned = np.roll(rewards, shift, 1)
+        population = gr.compiled(entry, (turned,), 1_000, 10)
+        draws = gr.sample(population, size=100_000, method=gr.Absorb(), rng=rng, check=False)
+        assert chance_of(draws.arms, chances(turned.sum(0))) > LEVEL
         reported.append(draws.law_error)
     assert 0.75 < reported[0] / reported[1] < 1.33
 

@@ -41,6 +41,7 @@ from gumbelrace.methods.absorb_moments import (
     add_derivatives,
     add_spread,
     bound_eigenvalues,
+    compare_spread,
     count_rows,
     factorise,
     headroom,
@@ -256,11 +257,12 @@ def is_as_expected(workspace: SharedWorkspace, count: int, deviation: float) -> 
     state, moments, excess = workspace.state, workspace.work, 0.0
     rest, again = rows_to_stand_for(workspace, state.tally[TAKEN] - count)
     # The variance of an arm's error apart from the mean of the others' is so many times that noted.
-    apart = (state.tally[ALIVE] / (state.tally[ALIVE] - 1.0)) ** 2 * (1.0 / count - again)
+    others = max(state.tally[ALIVE] - 1.0, 1.0)
+    apart = ((others + 1.0) / others) ** 2 * (1.0 / count - again)
+    compare_spread(moments, state, count, rest * rest)
     for a in range(state.tally[ALIVE]):
         arm = state.arms[a]
         expected, found = moments.expected[arm], rest * rest * moments.spread[arm] / count
-        moments.ratio[arm] = found / expected if expected > 0.0 else 1.0
         if apart * found > max(UNEXPECTED * apart * expected, 2.0 * deviation * deviation):
             excess = max(excess, apart * (found - expected))
     jump = np.sqrt(excess) / state.temperature[0]
@@ -302,7 +304,8 @@ def put_missing_noise(workspace: SharedWorkspace, deviation: float, last: int) -
     """Draw the noise that makes the errors of all arms independent.
 
     The more a pilot finds rewards to vary, the more rows follow; so its variance is too small on average
-    where few follow. That of the last look is not: the pilot's covariances are scaled to it, arm by arm.
+    where few follow. That of the last look is not: the pilot's covariances are scaled to it, and what an
+    arm varies beyond that is taken off its own noise.
     """
     state, moments, since = workspace.state, workspace.work, workspace.state.tally[TAKEN] - last
     if state.tally[ALIVE] != moments.factorised[0]:  # an arm has shown a -inf

@@ -89,7 +89,8 @@ class Moments(NamedTuple):
     scatter: Floats  # sums over rows: how much rewards of a random arm vary, and the squares of that
     unproved: NDArray[np.bool_]  # whether an arm had the rewards of the leader in all rows
     surprise: Floats  # what a last look unlike the pilot does to what is reported
-    ratio: Floats  # of each arm, of its variances in the last look and in the pilot
+    ratio: Floats  # of the variances of the last look and of the pilot, summed over arms
+    extra: Floats  # of each arm, its variance in the last look beyond that ratio of what was expected
     bound: Floats  # above all eigenvalues of the covariances of which `factor` is made
     factorised: NDArray[np.int64]  # of how many arms
     over_arms: OverArms
@@ -121,7 +122,8 @@ def new_moments(arms: int) -> Moments:
         scatter=np.zeros(2),
         unproved=np.zeros(1, np.bool_),
         surprise=np.zeros(1),
-        ratio=np.ones(arms),
+        ratio=np.ones(1),
+        extra=np.zeros(arms),
         bound=np.zeros(1),
         factorised=np.zeros(1, np.int64),
         over_arms=OverArms(*(np.empty(HELD) for _ in range(4))),
@@ -357,6 +359,20 @@ def bound_eigenvalues(moments: Moments, state: RaceState, scale: float) -> float
 
 
 @part
+def compare_spread(moments: Moments, state: RaceState, count: int, scale: float) -> None:
+    """Note how the variances of a last look of so many rows differ from those expected."""
+    all_found, all_expected = 0.0, 0.0
+    for a in range(state.tally[ALIVE]):
+        all_found += scale * moments.spread[state.arms[a]] / count
+        all_expected += moments.expected[state.arms[a]]
+    moments.ratio[0] = all_found / all_expected if all_expected > 0.0 else 1.0
+    for a in range(state.tally[ALIVE]):
+        arm = state.arms[a]
+        found = scale * moments.spread[arm] / count
+        moments.extra[arm] = found - moments.ratio[0] * moments.expected[arm]
+
+
+@part
 def note_expected(moments: Moments, state: RaceState) -> None:
     """Note the variances that are about to be factorised."""
     for a in range(state.tally[ALIVE]):
@@ -410,16 +426,16 @@ def factorise(moments: Moments, alive: int, variance: float) -> bool:
 def put_noise(moments: Moments, state: RaceState, share: float, variance: float, bits: Bits) -> float:
     """Put normal noise into the first vector, that makes the error of each arm of the given variance.
 
-    With S the ratios of deviations and b I - Σ what was factorised, it has the covariance
-    share · S (b I - Σ) S + variance · I - share · b S². Where the last is below 0, it is left out; give how
-    far that puts the law off at a temperature of 1: of p, the second derivative is at most p and 1/10.
+    With b I - Σ what was factorised, r the ratio and E the extra variances, the covariance of the error is
+    share · (r Σ + E), and that of the noise share · r (b I - Σ) and variance · I - share · (r b I + E).
+    Where the second is below 0, it is left out; give how far that puts the law off at a temperature of 1:
+    the second derivative of p is at most p and 1/10.
     """
     noise, plain, off = moments.vector[0], moments.vector[1], 0.0
     for a in range(state.tally[ALIVE]):
         plain[a] = normal(bits)
-        share_of_arm = share * moments.ratio[state.arms[a]]
-        beyond = variance - share_of_arm * moments.bound[0]
-        noise[a] = np.sqrt(share_of_arm) * inner(moments.factor[a], plain, a + 1)
+        beyond = variance - share * (moments.ratio[0] * moments.bound[0] + moments.extra[state.arms[a]])
+        noise[a] = np.sqrt(share * moments.ratio[0]) * inner(moments.factor[a], plain, a + 1)
         noise[a] += np.sqrt(max(beyond, 0.0)) * normal(bits)
         off += 0.5 * min(moments.chances[state.arms[a]], LARGEST_CURVATURE) * max(-beyond, 0.0)
     return off
