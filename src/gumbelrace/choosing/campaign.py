@@ -12,7 +12,7 @@ import numpy as np
 
 from gumbelrace.choosing.attempts import Outcome, Patience
 from gumbelrace.choosing.bets import Floats
-from gumbelrace.choosing.claims import OnFailure
+from gumbelrace.choosing.claims import ROUNDING, OnFailure
 from gumbelrace.choosing.replay import Promise, Replay
 from gumbelrace.choosing.scores import Indices, Scores
 from gumbelrace.choosing.store import Cell, Store, Stored
@@ -22,7 +22,6 @@ Numbers = TypeVar("Numbers", float, Floats)
 # Evaluations ahead of the settled positions, for each worker.
 AHEAD = 4
 SLACK = 1e-9  # rounding of money
-ROUNDING = 1e-9  # of scores, in units of the range
 # If so many evaluations fail, for each worker and at least, and none succeeds, no candidate is to blame.
 HOPELESS, HOPELESS_AT_LEAST = 2, 10
 HOPELESS_TEXT = "all of the first {} evaluations failed, so that nothing is kept; the last of them: {}"
