@@ -22,7 +22,7 @@ Numbers = TypeVar("Numbers", float, Floats)
 # Evaluations ahead of the settled positions, for each worker.
 AHEAD = 4
 SLACK = 1e-9  # rounding of money
-# If so many evaluations of a call fail, for each worker and at least, and none succeeds, no candidate is to blame.
+# If so many evaluations fail, for each worker and at least, and none succeeds, no candidate is to blame.
 HOPELESS, HOPELESS_AT_LEAST = 2, 10
 HOPELESS_TEXT = "all of the first {} evaluations failed, so that nothing is kept; the last of them: {}"
 

@@ -13,7 +13,7 @@ import numpy as np
 from gumbelrace.choosing.bets import Floats
 from gumbelrace.choosing.contents import Item, digest
 from gumbelrace.choosing.scores import Indices
-from gumbelrace.choosing.store import Store
+from gumbelrace.choosing.store import Store, Stored
 from gumbelrace.errors import StoreMismatch
 
 About = Literal["these examples", "future examples"]
@@ -74,13 +74,16 @@ def order_of(seed: list[int], count: int) -> Indices:
 def settled_claim(store: Store, wanted: Claim, new_candidates: NewCandidates | None) -> Claim:
     """Give the claim of the store that is wanted, or a new one with the order that it needs."""
     before = [Claim(**json.loads(text)) for text in store.texts("claim")]
-    _check_scores(store.cells().scores, *wanted.score_range)
-    found = _made(store, wanted, before, new_candidates)
+    stored = store.cells()
+    _check_scores(stored.scores, *wanted.score_range)
+    found = _made(stored, wanted, before, new_candidates)
     store.numbers("claim", [found.item])
     return found
 
 
-def _made(store: Store, wanted: Claim, before: list[Claim], new_candidates: NewCandidates | None) -> Claim:
+def _made(
+    stored: Stored, wanted: Claim, before: list[Claim], new_candidates: NewCandidates | None
+) -> Claim:
     same = [claim for claim in before if (claim.examples, claim.claim) == (wanted.examples, wanted.claim)]
     for claim in reversed(same):
         if claim.candidates == wanted.candidates:
@@ -92,7 +95,7 @@ def _made(store: Store, wanted: Claim, before: list[Claim], new_candidates: NewC
     elif wanted.claim == "these examples":  # in a fresh order: whatever led to the candidates is no matter
         return fresh
     return _with_known_candidates(fresh, before) or _with_new_candidates(
-        store, fresh, same or _futures(before), new_candidates
+        stored, fresh, same or _futures(before), new_candidates
     )
 
 
@@ -110,24 +113,24 @@ def _with_known_candidates(fresh: Claim, before: list[Claim]) -> Claim | None:
 
 
 def _with_new_candidates(
-    store: Store, fresh: Claim, elders: list[Claim], new_candidates: NewCandidates | None
+    stored: Stored, fresh: Claim, elders: list[Claim], new_candidates: NewCandidates | None
 ) -> Claim:
-    if new_candidates is None and len(store.cells().scores):
+    if new_candidates is None and len(stored.scores):
         raise StoreMismatch(
             "the candidates are not those of the store: say new_candidates='independent' if they would be "
             "the same whatever its results, or new_candidates='informed' if results led to them"
         )
     if new_candidates == "informed":
-        return replace(fresh, looked_at=_looked_at(store, fresh))
+        return replace(fresh, looked_at=_looked_at(stored, fresh))
     if not elders:
         return fresh
     seed = elders[-1].seed if elders[-1].examples == fresh.examples else fresh.seed
     return replace(fresh, seed=seed, looked_at=elders[-1].looked_at)
 
 
-def _looked_at(store: Store, wanted: Claim) -> list[int]:
+def _looked_at(stored: Stored, wanted: Claim) -> list[int]:
     """Claims about examples to come need rows nobody has looked at; about these, a fresh order will do."""
-    return np.unique(store.cells().examples).tolist() if wanted.claim == "future examples" else []
+    return np.unique(stored.examples).tolist() if wanted.claim == "future examples" else []
 
 
 def _check_scores(scores: Floats, low: float, high: float) -> None:
