@@ -200,7 +200,8 @@ def test_ctrl_c_ends_coroutines_too():
     assert (choice.ended, choice.evaluations) == ("interrupted", len(asked))
 
 
-def test_a_cancelled_call_keeps_what_is_under_way(tmp_path):
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_cancelled_call_keeps_what_is_under_way(tmp_path, times):
     asked = []
 
     async def slow(candidate, example):
@@ -213,7 +214,9 @@ def test_a_cancelled_call_keeps_what_is_under_way(tmp_path):
     async def main():
         call = asyncio.ensure_future(gr.choose_async(slow, **options(**kept)))
         await asyncio.sleep(0.1)
-        call.cancel()
+        for _ in range(times):
+            call.cancel()
+            await asyncio.sleep(0.001)
         with pytest.raises(asyncio.CancelledError):
             await call
 

@@ -1,6 +1,7 @@
 """What is said of each candidate, also if everything was read; and of a score that never works."""
 
 import sqlite3
+import time
 
 import numpy as np
 import pytest
@@ -106,3 +107,52 @@ def test_a_page_of_many_candidates(tmp_path):
     places = [text.index(f'data-label="candidate">{name}<') for name in range(40)]
     assert np.argsort(places)[0] == 39
     assert choice.out_at[np.argsort(places)[1]] == choice.out_at.max()
+
+
+def fails(candidate, example):
+    raise RuntimeError("outage")
+
+
+def test_a_success_that_takes_longer_than_many_failures_is_kept():
+    """The first success comes after failures enough to despair; nothing is evaluated twice."""
+    asked = []
+
+    def score(candidate, example):
+        asked.append((candidate, example))
+        if candidate != "good":
+            raise ValueError("cannot be read")
+        time.sleep(0.05 if len(asked) < 40 else 0.0)
+        return 0.9
+
+    choice = gr.choose(score, ["good", *"vwxyz"], range(60), **(OPTIONS | {"workers": 8, "retries": 0}))
+    assert choice.best == "good"
+    assert choice.evaluations == len(asked) == len(set(asked))
+
+
+def test_a_store_of_failures_does_not_stop_what_works_now(tmp_path):
+    options = OPTIONS | {"workers": 16, "retries": 0, "store": tmp_path / "run.db"}
+    gr.choose(fails, "ab", list(range(500)), budget=20, **options)
+    choice = gr.choose(lambda c, n: c == "b", "ab", list(range(500)), **(options | {"workers": 4}))
+    assert (choice.best, choice.reused) == ("b", 20)
+
+
+def test_only_failures_of_the_call_are_taken_back(tmp_path):
+    def score(candidate, example):
+        if example % 5 == 0:
+            raise ValueError("cannot be read")
+        return 0.6 if candidate == "a" else 0.4
+
+    def kept():
+        return (
+            sqlite3.connect(tmp_path / "run.db")
+            .execute("SELECT COUNT(*), COUNT(score) FROM cells")
+            .fetchone()
+        )
+
+    options = OPTIONS | {"workers": 4, "retries": 0, "store": tmp_path / "run.db"}
+    gr.choose(score, "ab", range(100), **options)
+    before = kept()
+    assert before[0] > before[1]
+    with pytest.raises(EvaluationFailed):
+        gr.choose(fails, "ab", range(1000, 1100), **options)
+    assert kept() == before

@@ -325,3 +325,33 @@ def test_names():
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(InvalidFile, match="cannot be written"):
         Store(tmp_path / "nowhere" / "run.db")
+
+
+@pytest.mark.parametrize("changes", [{"examples": list(range(199))}, {"claim": "future examples"}])
+def test_stored_scores_outside_of_the_range_are_refused_whatever_is_claimed(tmp_path, changes):
+    store = tmp_path / "run.db"
+    gr.choose(lambda prompt, example: 10.0 * (example % 2), **options(store=store, score_range=(0, 10)))
+    with pytest.raises(StoreMismatch, match=r"scores from 0 to 10, outside score_range=\(0, 1\)"):
+        gr.choose(Counted(), **options(store=store, **changes))
+    wider = gr.choose(Counted(), **options(store=store, **changes, score_range=(0, 11)))
+    assert wider.reused > 0
+
+
+@pytest.mark.parametrize("changes", [{"claim": "these examples"}, {"examples": list(range(199))}])
+def test_candidates_are_asked_about_if_the_claim_before_was_another(tmp_path, changes):
+    """New ones for a claim about the future, on rows that were looked at for another claim."""
+    store, kind = tmp_path / "run.db", {"claim": "future examples", "store": tmp_path / "run.db"}
+    first, second = Counted(), Counted()
+    gr.choose(first, **options(budget=60, **{**kind, **changes}))
+    new = options(candidates={**PROMPTS, "D": "fourth"}, budget=200, **kind)
+    with pytest.raises(StoreMismatch, match=r"new_candidates='independent'.*'informed'"):
+        gr.choose(second, **new)
+    gr.choose(second, **new, new_candidates="informed")
+    assert second.asked
+    assert not {example for _, example in first.asked} & {example for _, example in second.asked}
+    # Those it began with depend on no result, and the others are known by now, with the rows left out.
+    assert gr.choose(Counted(), **options(store=store, claim="future examples")).reused > 0
+    third = Counted()
+    gr.choose(third, **{**new, "examples": list(range(150, 250)), "budget": None})
+    assert third.asked
+    assert not {example for _, example in first.asked} & {example for _, example in third.asked}

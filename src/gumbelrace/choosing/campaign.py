@@ -12,7 +12,7 @@ import numpy as np
 
 from gumbelrace.choosing.attempts import Outcome, Patience
 from gumbelrace.choosing.bets import Floats
-from gumbelrace.choosing.claims import OnFailure
+from gumbelrace.choosing.claims import ROUNDING, OnFailure
 from gumbelrace.choosing.replay import Promise, Replay
 from gumbelrace.choosing.scores import Indices, Scores
 from gumbelrace.choosing.store import Cell, Store, Stored
@@ -22,7 +22,6 @@ Numbers = TypeVar("Numbers", float, Floats)
 # Evaluations ahead of the settled positions, for each worker.
 AHEAD = 4
 SLACK = 1e-9  # rounding of money
-ROUNDING = 1e-9  # of scores, in units of the range
 # If so many evaluations fail, for each worker and at least, and none succeeds, no candidate is to blame.
 HOPELESS, HOPELESS_AT_LEAST = 2, 10
 HOPELESS_TEXT = "all of the first {} evaluations failed, so that nothing is kept; the last of them: {}"
@@ -114,6 +113,7 @@ class Campaign:
         self.was_interrupted = False
         self._next = np.zeros(len(terms.names), np.int64)  # position to be asked for next
         self._unwritten: list[Cell] = []
+        self._doubted: list[Cell] = []  # failures of this call, as long as nothing has succeeded
         self._load(store.cells())
         self.reused = int(self.evaluated.sum())
         self.replay.go_on()
@@ -144,7 +144,7 @@ class Campaign:
     @property
     def is_finished(self) -> bool:
         """Whether nothing more is to be started, nothing is under way, and everything is kept."""
-        return self.is_over and self.under_way == 0 and not self._unwritten
+        return self.is_over and self.under_way == 0 and not self._unwritten and not self._looks_hopeless
 
     @property
     def has_news(self) -> bool:
@@ -153,7 +153,7 @@ class Campaign:
 
     def take(self) -> Task | None:
         """Give the evaluation to be started next; None if none may be started now."""
-        if self.is_over:
+        if self.is_over or self._looks_hopeless:
             return None
         candidate = self._most_needed()
         position = int(self._next[candidate])
@@ -189,13 +189,14 @@ class Campaign:
             self.stop(fault)
         cost = float(self.terms.costs[task.candidate])
         self._reserved -= cost
-        if outcome is None or self._is_hopeless or self._is_fatal(task, outcome):
+        if outcome is None or self._is_fatal(task, outcome):
             return
         self.spent += cost
         self.evaluated[task.candidate] += 1
         self.failed[task.candidate] += outcome.score is None
         candidate, example = self.terms.candidates[task.candidate], self.terms.examples[task.position]
         self._unwritten.append(Cell(int(candidate), int(example), outcome.score, cost, *outcome[1:]))
+        self._doubted = [] if self._has_succeeded else [*self._doubted, self._unwritten[-1]]
         if outcome.score is None:
             self.scores.put(task.candidate, task.position, 0.0, self.terms.highest_of_failures)
         else:
@@ -205,19 +206,25 @@ class Campaign:
     def settle(self) -> None:
         """Keep what was brought, and go on with the race."""
         if self._unwritten:
-            error = self._unwritten[-1].error
             self.store.write(self._unwritten)
             self._unwritten = []
             self.replay.go_on()
-            if self._is_hopeless:
-                self.store.forget_failures(self.terms.candidates.tolist())
-                self.stop(EvaluationFailed(HOPELESS_TEXT.format(self.evaluated.sum(), error)))
+        if self._looks_hopeless and self.under_way == 0:
+            self._give_up()
 
     @property
-    def _is_hopeless(self) -> bool:
-        """Whether many evaluations have failed, and none has succeeded."""
-        made, enough = int(self.evaluated.sum()), max(HOPELESS * self.workers, HOPELESS_AT_LEAST)
-        return bool(made == self.failed.sum() >= enough)
+    def _has_succeeded(self) -> bool:
+        return bool((self.evaluated > self.failed).any())
+
+    @property
+    def _looks_hopeless(self) -> bool:
+        """Whether many evaluations have failed, and none has succeeded; one that is under way still may."""
+        return len(self._doubted) >= max(HOPELESS * self.workers, HOPELESS_AT_LEAST)
+
+    def _give_up(self) -> None:
+        self.store.forget_failures((cell.candidate, cell.example) for cell in self._doubted)
+        self.stop(EvaluationFailed(HOPELESS_TEXT.format(len(self._doubted), self._doubted[-1].error)))
+        self._doubted = []
 
     def _is_fatal(self, task: Task, outcome: Outcome) -> bool:
         """Whether the outcome ends the campaign, and is not kept."""

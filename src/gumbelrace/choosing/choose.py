@@ -75,7 +75,8 @@ def choose(
         Tries after the first that failed, with growing pauses.
     pause : callable, optional
         Given an exception, the seconds for which no evaluation shall be started, or None. Exceptions with
-        an attribute `retry_after` need none. Such pauses are not counted as tries.
+        an attribute `retry_after` need none. Either may be the text of a header Retry-After. Such pauses
+        are not counted as tries; if one evaluation meets 100 of them, the call ends with an error.
     on_failure : {"lowest", "worst case", "stop"}
         An evaluation that fails has the lowest score; or it counts as whatever is worst for the claim (for
         failures that are no fault of the candidate, such as those of a server); or it ends the call with an

@@ -10,14 +10,16 @@ from typing import Literal
 
 import numpy as np
 
+from gumbelrace.choosing.bets import Floats
 from gumbelrace.choosing.contents import Item, digest
 from gumbelrace.choosing.scores import Indices
-from gumbelrace.choosing.store import Store
+from gumbelrace.choosing.store import Store, Stored
 from gumbelrace.errors import StoreMismatch
 
 About = Literal["these examples", "future examples"]
 # Keeps the order apart from scores that a user has simulated with the same seed.
 OURS = 0x67756D62656C
+ROUNDING = 1e-9  # of scores, in units of the range
 OnFailure = Literal["lowest", "worst case", "stop"]
 NewCandidates = Literal["independent", "informed"]
 
@@ -72,35 +74,73 @@ def order_of(seed: list[int], count: int) -> Indices:
 def settled_claim(store: Store, wanted: Claim, new_candidates: NewCandidates | None) -> Claim:
     """Give the claim of the store that is wanted, or a new one with the order that it needs."""
     before = [Claim(**json.loads(text)) for text in store.texts("claim")]
-    same = [claim for claim in before if (claim.examples, claim.claim) == (wanted.examples, wanted.claim)]
-    found = _made(store, wanted, same, len(before), new_candidates)
+    stored = store.cells()
+    _check_scores(stored.scores, *wanted.score_range)
+    found = _made(stored, wanted, before, new_candidates)
     store.numbers("claim", [found.item])
     return found
 
 
 def _made(
-    store: Store, wanted: Claim, same: list[Claim], number: int, new_candidates: NewCandidates | None
+    stored: Stored, wanted: Claim, before: list[Claim], new_candidates: NewCandidates | None
 ) -> Claim:
-    if not same:
-        return replace(wanted, seed=[*wanted.seed, number])
+    same = [claim for claim in before if (claim.examples, claim.claim) == (wanted.examples, wanted.claim)]
     for claim in reversed(same):
         if claim.candidates == wanted.candidates:
             _check(claim, wanted)
             return replace(claim, on_failure=wanted.on_failure)
-    _check(same[-1], wanted)
-    if new_candidates is None and len(store.cells().scores):
+    fresh = replace(wanted, seed=[*wanted.seed, len(before)])
+    if same:
+        _check(same[-1], wanted)
+    elif wanted.claim == "these examples":  # in a fresh order: whatever led to the candidates is no matter
+        return fresh
+    return _with_known_candidates(fresh, before) or _with_new_candidates(
+        stored, fresh, same or _futures(before), new_candidates
+    )
+
+
+def _futures(before: list[Claim]) -> list[Claim]:
+    return [claim for claim in before if claim.claim == "future examples"]
+
+
+def _with_known_candidates(fresh: Claim, before: list[Claim]) -> Claim | None:
+    """Leave out the rows that were left out when the candidates came; the first came before any result."""
+    if fresh.claim == "future examples":
+        for claim in [*before[:1], *_futures(before)]:
+            if claim.candidates == fresh.candidates:
+                return replace(fresh, looked_at=claim.looked_at)
+    return None
+
+
+def _with_new_candidates(
+    stored: Stored, fresh: Claim, elders: list[Claim], new_candidates: NewCandidates | None
+) -> Claim:
+    if new_candidates is None and len(stored.scores):
         raise StoreMismatch(
             "the candidates are not those of the store: say new_candidates='independent' if they would be "
             "the same whatever its results, or new_candidates='informed' if results led to them"
         )
     if new_candidates == "informed":
-        return replace(wanted, seed=[*wanted.seed, number], looked_at=_looked_at(store, wanted))
-    return replace(wanted, seed=same[-1].seed, looked_at=same[-1].looked_at)
+        return replace(fresh, looked_at=_looked_at(stored, fresh))
+    if not elders:
+        return fresh
+    seed = elders[-1].seed if elders[-1].examples == fresh.examples else fresh.seed
+    return replace(fresh, seed=seed, looked_at=elders[-1].looked_at)
 
 
-def _looked_at(store: Store, wanted: Claim) -> list[int]:
+def _looked_at(stored: Stored, wanted: Claim) -> list[int]:
     """Claims about examples to come need rows nobody has looked at; about these, a fresh order will do."""
-    return np.unique(store.cells().examples).tolist() if wanted.claim == "future examples" else []
+    return np.unique(stored.examples).tolist() if wanted.claim == "future examples" else []
+
+
+def _check_scores(scores: Floats, low: float, high: float) -> None:
+    """Refuse a range that stored scores disprove, whichever claim they were evaluated for."""
+    scores, slack = scores[~np.isnan(scores)], ROUNDING * (high - low)
+    if len(scores) and (scores.min() < low - slack or scores.max() > high + slack):
+        raise StoreMismatch(
+            f"the store has scores from {scores.min():g} to {scores.max():g}, outside "
+            f"score_range=({low:g}, {high:g}): give the range in which all lie, or name another store"
+        )
 
 
 def _check(claim: Claim, wanted: Claim) -> None:

@@ -138,11 +138,11 @@ class Store:
             "SELECT candidate, example, error FROM cells WHERE score IS NULL"
         ).fetchall()
 
-    def forget_failures(self, candidates: Iterable[int]) -> None:
-        """Take failures back, so that they are tried again."""
+    def forget_failures(self, cells: Iterable[tuple[int, int]]) -> None:
+        """Take failures of these candidates and examples back, so that they are tried again."""
         with self._writing() as connection:
             connection.executemany(
-                "DELETE FROM cells WHERE score IS NULL AND candidate = ?", [(c,) for c in candidates]
+                "DELETE FROM cells WHERE score IS NULL AND candidate = ? AND example = ?", cells
             )
 
     @contextmanager

@@ -97,7 +97,10 @@ async def by_tasks(campaign: Campaign, score: Callable[[Task], Awaitable[float]]
     finally:  # whatever has happened, nobody shall go on
         campaign.patience.stopping = True
         settled.set()
-        await workers
+        try:
+            await workers
+        finally:  # cancelled or not: it was paid for
+            campaign.settle()
 
 
 async def _serve(
