@@ -201,7 +201,7 @@ def test_law_of_rewards_that_vary_along_two_directions():
     rewards = 1e-3 * two_directions(16, rng)
     draws = gr.sample(gr.table(rewards), size=40_000, method=gr.Absorb(), rng=rng)
     assert chance_of(draws.arms, chances(rewards.sum(0))) > LEVEL
-    assert draws.fraction < 0.15
+    assert draws.fraction < 0.13
 
 
 def few_rows_carry_the_sum(rng, size=20_000):
@@ -389,7 +389,7 @@ def test_the_first_arm_is_impossible(weighted):
     population = gr.compiled(entry, (rewards,), *rewards.shape, weights=weights)
     draws = gr.sample(population, size=6_000, method=gr.Absorb(), rng=rng)
     assert chance_of(draws.arms, chances(rewards.sum(0))) > LEVEL
-    assert draws.fraction < 0.15
+    assert draws.fraction < 0.1
     rewards[:] = -np.inf
     with pytest.raises(gr.NoPossibleArm):
         gr.sample(population, size=3, method=gr.Absorb(), rng=rng)
