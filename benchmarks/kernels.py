@@ -32,7 +32,7 @@ from logistic import (
     make_posterior,
     summary,
 )
-from mhss import environment, mhss
+from mhss import mhss, own_environment
 from shared import judged, options, show
 
 import gumbelrace as gr
@@ -95,7 +95,7 @@ def logistic(quick: bool, folder: Path | None) -> None:
             posterior, affordable(posterior, 5.0 if quick else 60.0), np.random.default_rng(SEED)
         )
         rows.append((summary("all the data, by numba", full), full, ""))
-        if not quick and (python := environment(folder)):
+        if not quick and (python := own_environment(folder)):
             for order in (1, 2):
                 if run := mhss(python, posterior, 50_000, order, OPTIMAL):
                     rows.append((summary(f"MH-SS-{order}", run), run, ""))

@@ -16,26 +16,30 @@ E effective draws is off by 2 to 3 / √E by chance.
 Peers get what helps them: NUTS and HMCECS start at the mode and are tuned for a few hundred steps only.
 "our law" is NUTS with the Laplace law as masses; HMCECS has them as well, 300 rows in 10 blocks and its
 expansion at the mode; "all rows" are our proposals tested exactly by products of matrices; MH-SS is the
-package PyMHSS, of order 2. ADVI is PyMC's, on batches of 1,000 rows, fitted for --seconds.
+package PyMHSS, of order 2. ADVI is PyMC's, on batches of 1,000 rows, fitted for --seconds. SGLD is
+BlackJAX's, on batches of 1,000 rows with gradients less those at the mode, from which it starts.
 
-Effective samples a second of the processor, 2026-11-17, two cores with six times as much other work, not
-all of it run (-): a first look, good to a factor of two, and less where 14 to 200 draws were made (~):
+Effective samples a second of the processor, 2026-11-17 and 18, two cores with other work (peers with much
+of it, so that they are good to a factor of two), 3 to 5 s each; ~ from 14 to 200 draws; * from an earlier
+day and an earlier version; - not run:
 
                      logistic,  logistic,  logistic,  rare indi-  Student-t,  Poisson, 100
                       N = 3e4    N = 1e6     d = 50      cators     N = 1e6        groups
-    numba             762,000  1,180,000     23,700       2,860      29,500         8,310
-    pymc               64,700     54,300          -           -           -         6,210
-    jax                70,200          -          -           -           -             -
-    all rows           16,600        525      1,850       3,080           -             -
-    NUTS, nutpie           88          -          -           -           -             -
-    NUTS, NumPyro         408       ~5.6          -        ~3.5           -             -
-    NUTS, our law         489       ~2.6          -         ~34           -             -
-    HMCECS              3,640      3,520       ~131         ~37           -             -
-    MH-SS                 682          -          -           -           -             -
+    numba             726,000    909,000     58,300      19,400    *29,500        *8,310
+    pymc              *64,700     55,600          -       5,910           -        *6,210
+    jax               *70,200     65,900     10,000       1,710           -         4,980
+    all rows           19,000        560      1,980       3,420           -             -
+    NUTS, PyMC             79       ~1.8       ~2.3           -           -             -
+    NUTS, nutpie          107       ~2.3        ~15           -           -             -
+    NUTS, NumPyro         537       ~9.7       ~8.1       *~3.5           -             -
+    NUTS, our law         553       ~7.1       ~4.2        *~34           -             -
+    HMCECS              3,810      3,430        323        *~37           -             -
+    MH-SS                 784        911          -           -           -             -
 
-Seconds of the processor to 1,000 effective draws with a million rows: 17 by numba, 20 through PyMC, 33 by
-HMCECS, about 230 by NumPyro. With rare indicators few rows carry the residuals: 211 are read for a draw, in
-blocks, and the test with all rows is as fast. 1,000 groups were not ready after 120 s by numba.
+Seconds of the processor to 1,000 effective draws with a million rows: 27 by numba, 18 through PyMC, 14 by
+JAX, 29 by HMCECS, 67 by MH-SS; about 150 by NumPyro, 490 by nutpie and 610 by PyMC's NUTS (~); 9 by all
+rows, which is the fastest where no more draws are needed. With rare indicators few rows carry the
+residuals: about 100 are read for a draw, twice as many as elsewhere.
 """
 
 import argparse
@@ -46,12 +50,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from shared import environment, last_line, options, show
 
 HERE = Path(__file__).resolve().parent
-COMMON = ["numpy", "scipy", "numba", "arviz-stats"]
+# This package too, as results name its version; what runs is the source beside this file.
+COMMON = ["numpy", "scipy", "numba", "arviz-stats", str(HERE.parent)]
 PACKAGES = {"pymc": [*COMMON, "pymc", "nutpie"], "jax": [*COMMON, "jax", "numpyro"]}
+PACKAGES["blackjax"] = [*COMMON, "jax", "blackjax"]
 # One thread, as far as packages can be told.
 QUIET = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1") | {
     "JAX_PLATFORMS": "cpu",
@@ -69,7 +76,10 @@ PEERS = {
     "HMCECS": "jax",
     "MH-SS": "jax",
     "ADVI": "pymc",
+    "SGLD": "blackjax",
 }
+BIASED = ("ADVI", "SGLD")  # so that effective draws a second say nothing
+OF_LOGISTIC = ("MH-SS", "SGLD")  # which know no other likelihood here
 CONTENDERS = OURS | PEERS  # and their environments
 PROBLEMS = {
     "logistic_small": "logistic regression, N = 31,622, d = 10",
@@ -95,6 +105,8 @@ HEADER = "contender | set-up | a second | rows a draw | 1,000 draws | mean off |
 
 class Runs:
     """Runs contenders, and remembers in a file what they did."""
+
+    packages = PACKAGES
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.arguments, self.pythons, self.done = arguments, dict(arguments.python), {}
@@ -122,11 +134,7 @@ class Runs:
     def _run(self, problem: str, contender: str, size: int | None, seconds: float) -> dict:
         print(f"{problem}, {contender} ...", file=sys.stderr, flush=True)
         try:
-            if contender in PEERS and (problem, size) not in self.with_laws:
-                self._call("jax", problem, "law", size, seconds)
-                self.with_laws.add((problem, size))
-            said = self._call(CONTENDERS[contender], problem, contender, size, seconds)
-            return json.loads(said.splitlines()[-1])
+            return json.loads(self._said(problem, contender, size, seconds).splitlines()[-1])
         except subprocess.TimeoutExpired:
             return {"failed": f"not in {CLOCK * self.arguments.limit} s of the clock"}
         except subprocess.CalledProcessError as error:
@@ -134,11 +142,20 @@ class Runs:
             why = f"not in {self.arguments.limit} s" if killed else last_line(error)[:60]
             return {"failed": why, "said": error.stderr[-4000:]}
 
-    def _call(self, group: str, problem: str, contender: str, size: int | None, seconds: float) -> str:
-        command = [self.python(group), HERE / "posteriors" / "worker.py", problem, contender]
-        settings = {"seconds": seconds, "limit": self.arguments.limit, "size": size, "folder": self.laws}
+    def _said(self, problem: str, contender: str, size: int | None, seconds: float) -> str:
+        """Find Laplace's law first, if it is needed and not there; give what the contender prints."""
+        settings = {"size": size, "seconds": seconds, "folder": self.laws}
         settings["environments"] = self.arguments.environments
-        for name, value in settings.items():
+        worker = HERE / "posteriors" / "worker.py"
+        if contender in PEERS and (problem, size) not in self.with_laws:
+            self._call("jax", [worker, problem, "law"], settings)
+            self.with_laws.add((problem, size))
+        return self._call(CONTENDERS[contender], [worker, problem, contender], settings)
+
+    def _call(self, group: str, script: list[Any], settings: dict[str, Any]) -> str:
+        """Run a script in an environment, in the time that is allowed."""
+        command = [self.python(group), *script]
+        for name, value in (settings | {"limit": self.arguments.limit}).items():
             command += [f"--{name}", str(value)] if value else []
         with tempfile.TemporaryDirectory() as empty:
             cold = {"NUMBA_CACHE_DIR": empty, "PYTENSOR_FLAGS": f"base_compiledir={empty}"}
@@ -149,7 +166,7 @@ class Runs:
     def python(self, group: str) -> Path:
         """Give the interpreter of an environment, made when it is first needed."""
         if group not in self.pythons:
-            self.pythons[group] = environment(self.arguments.environments / group, PACKAGES[group])
+            self.pythons[group] = environment(self.arguments.environments / group, self.packages[group])
         return self.pythons[group]
 
 
@@ -159,7 +176,7 @@ class Runs:
 def compare(runs: Runs, problem: str, contenders: list[str]) -> None:
     """Show the table of one posterior, and what the goals say."""
     size = QUICK if runs.arguments.quick else None
-    asked = [name for name in contenders if name != "MH-SS" or problem in LOGISTIC]
+    asked = [name for name in contenders if problem in LOGISTIC or name not in OF_LOGISTIC]
     found = {name: runs.of(problem, name, size) for name in asked}
     good = {name: run for name, run in found.items() if "failed" not in run}
     first = next(iter(good.values()), None)
@@ -168,7 +185,7 @@ def compare(runs: Runs, problem: str, contenders: list[str]) -> None:
     ours, peers = ([name for name in good if name in group] for group in (OURS, PEERS))
     if ours and peers:
         header = " | ".join(["times as many a second as", *ours, "goal", ""])
-        show("", header, [ratios(good, ours, peer, problem) for peer in peers if peer != "ADVI"])
+        show("", header, [ratios(good, ours, peer, problem) for peer in peers if peer not in BIASED])
     if problem == "logistic_large" and "pymc" in good:
         cold = good["pymc"]["cold"][1]
         print(f"\n  1,000 draws through PyMC: {cold:.0f} s, goal {WAIT:.0f} s: {verdict(cold <= WAIT)}")
@@ -182,7 +199,7 @@ def line(name: str, run: dict, first: dict | None) -> list[str]:
     off = [abs(a - b) / sd for a, b, sd in zip(run["mean"], first["mean"], first["sd"], strict=True)]
     wide = [100.0 * abs(sd / of - 1.0) for sd, of in zip(run["sd"], first["sd"], strict=True)]
     errors = ["", ""] if run is first else [f"{max(off):.2f}", f"{max(wide):.0f}%"]
-    rates = both(run["rate"]) if name != "ADVI" else ""
+    rates = both(run["rate"]) if name not in BIASED else ""
     return [name, both(run["setup"]), rates, brief(run["rows"]), about + both(run["cold"]), *errors]
 
 

@@ -1,18 +1,23 @@
+import sys
 from importlib.metadata import version as installed_version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))  # for mathml, which lies beside this file
 
 project = "gumbelrace"
 author = project_copyright = "The gumbelrace contributors"
 release = version = installed_version("gumbelrace")
 
 extensions = [
+    "mathml",
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
 ]
 exclude_patterns = ["_build"]
-myst_enable_extensions = ["amsmath", "dollarmath"]
+myst_enable_extensions = ["amsmath", "attrs_block", "dollarmath"]
 myst_heading_anchors = 3
+html_math_renderer = "mathml"
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
@@ -22,11 +27,13 @@ napoleon_google_docstring = False
 napoleon_use_ivar = True
 napoleon_use_rtype = False
 
-html_theme = "alabaster"
+html_theme = "furo"
+pygments_style, pygments_dark_style = "friendly", "github-dark"
+html_title = "gumbelrace"
 html_static_path = ["_static"]
-html_css_files = ["narrow.css"]
+html_css_files = ["site.css"]
+html_copy_source = html_show_sourcelink = html_show_sphinx = False
 html_theme_options = {
-    "description": "Discrete sampling that reads a fraction of the factors",
-    "page_width": "1080px",
-    "sidebar_width": "220px",
+    "light_css_variables": {"color-brand-primary": "#1f5f8b", "color-brand-content": "#1f5f8b"},
+    "dark_css_variables": {"color-brand-primary": "#85bfe8", "color-brand-content": "#85bfe8"},
 }

@@ -35,6 +35,7 @@ LAYERS = {
     "pymc": 7,
     "jax": 7,
     "numpyro": 7,
+    "ray": 7,
     "applications": 8,
     "report": 9,
     "choosing": 9.5,  # itself reads errors only, and hands what it found to its report
@@ -51,7 +52,7 @@ WITHIN_LAYER = {
 }
 
 # The commands, files of cli: none imports another, and the paper's commands import none of them.
-COMMANDS = {"arch", "choose", "coreference", "demo", "tables"}
+COMMANDS = {"arch", "choose", "coreference", "demo", "shuffle", "tables"}
 
 FIRST_OPTIONAL_LAYER = 7
 CORE = {"numpy", "scipy", "numba", "llvmlite"} | sys.stdlib_module_names

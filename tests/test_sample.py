@@ -50,8 +50,10 @@ def test_draws_and_outcomes_say_the_same():
     shown = str(draws).splitlines()
     assert shown[0].startswith(f"500 draws: {counts.argmax()} {counts.max() / 500:.1%}, ")
     assert shown[1:3] == [f"{draws.fraction:.2%} of the rewards read by a draw", str(draws.tv_bound)]
+    first, second = (f"{outcome.means[arm]:.4g}" for arm in (outcome.arm, outcome.runner_up))
     assert str(outcome).splitlines() == [
-        f"best is arm {outcome.arm}",
+        f"best is arm {outcome.arm}, mean {first}",
+        f"next is arm {outcome.runner_up}, mean {second}, {outcome.gap:.3g} less",
         f"{outcome.fraction:.2%} of the rewards read ({outcome.evaluations:,}), {outcome.looks} looks",
         "wrong with a probability of at most 0.05, proved",
     ]

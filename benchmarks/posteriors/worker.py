@@ -30,6 +30,7 @@ CONTENDERS = {
     "HMCECS": ("nuts_numpyro", "hmcecs", True),
     "MH-SS": ("mh_ss", "by_pymhss", True),
     "ADVI": ("variational", "by_pymc", False),
+    "SGLD": ("sgld", "by_blackjax", True),
 }
 
 

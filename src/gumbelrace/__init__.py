@@ -24,7 +24,9 @@ _NAMES = {
     "gumbelrace.kernels.langevin": ("Langevin",),
     "gumbelrace.kernels.metropolis": ("Metropolis",),
     "gumbelrace.kernels.slice": ("Slice",),
-    "gumbelrace.laplace.posterior": ("Posterior", "posterior"),
+    "gumbelrace.laplace.compiled_posterior": ("posterior",),
+    "gumbelrace.laplace.from_table": ("Passes",),
+    "gumbelrace.laplace.posterior": ("Posterior",),
     "gumbelrace.methods.absorb": ("Absorb",),
     "gumbelrace.methods.base": ("Method", "Outcome", "Promise"),
     "gumbelrace.methods.betting": ("Betting",),
@@ -40,6 +42,7 @@ _NAMES = {
     "gumbelrace.population.pairs": ("pairs",),
     "gumbelrace.population.table": ("table",),
     "gumbelrace.sampling": ("Draws", "best", "sample"),
+    "gumbelrace.tables.disk": ("open_table",),
     "gumbelrace.verdict": ("Audit",),
 }
 _MODULES = ("control_variates", "errors", "kernels", "methods", "models", "population")
@@ -74,7 +77,9 @@ if TYPE_CHECKING:
     from gumbelrace.kernels.langevin import Langevin as Langevin
     from gumbelrace.kernels.metropolis import Metropolis as Metropolis
     from gumbelrace.kernels.slice import Slice as Slice
-    from gumbelrace.laplace.posterior import Posterior as Posterior, posterior as posterior
+    from gumbelrace.laplace.compiled_posterior import posterior as posterior
+    from gumbelrace.laplace.from_table import Passes as Passes
+    from gumbelrace.laplace.posterior import Posterior as Posterior
     from gumbelrace.methods.absorb import Absorb as Absorb
     from gumbelrace.methods.base import Method as Method, Outcome as Outcome, Promise as Promise
     from gumbelrace.methods.betting import Betting as Betting
@@ -90,6 +95,7 @@ if TYPE_CHECKING:
     from gumbelrace.population.pairs import pairs as pairs
     from gumbelrace.population.table import table as table
     from gumbelrace.sampling import Draws as Draws, best as best, sample as sample
+    from gumbelrace.tables.disk import open_table as open_table
     from gumbelrace.verdict import Audit as Audit
 else:  # hidden from type checkers, which would take any name at all
     __all__, __getattr__, __dir__ = later(__name__, _NAMES, _MODULES)

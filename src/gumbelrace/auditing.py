@@ -19,7 +19,7 @@ from gumbelrace.methods.exact import compared
 from gumbelrace.methods.loop import Plan
 from gumbelrace.methods.state import CURRENT, PROPOSED, Question, Results
 from gumbelrace.population.arrays import ByArm
-from gumbelrace.population.base import Floats, Population, checked_count
+from gumbelrace.population.base import Floats, Population, Rewards, checked_count
 from gumbelrace.population.table import as_population
 from gumbelrace.sampling import DRAW, batches, checked_prior, share_read
 from gumbelrace.verdict import (
@@ -40,7 +40,7 @@ FEWEST_ANSWERS, MOST_ANSWERS = 16, 1024
 
 
 def audit(
-    population: Population | ArrayLike,
+    population: Rewards,
     method: Method | None = None,
     *,
     draws: int = 1000,
@@ -57,7 +57,7 @@ def audit(
 
     Parameters
     ----------
-    population : Population, or array_like of shape (N, D)
+    population : Population, DiskTable, or array_like of shape (N, D)
         The log factors; an array is taken as a `table`.
     method : Method, optional
         The method to check. Default: as in `sample`.

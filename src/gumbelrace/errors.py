@@ -80,6 +80,10 @@ class StoreMismatch(GumbelraceError, ValueError):
     """The store holds evaluations made under other settings; the message says what to do."""
 
 
+class ShardFailed(GumbelraceError, RuntimeError):
+    """Workers could not read a part of a table, or not work on it, several times; the message names it."""
+
+
 class MissingPackage(GumbelraceError, ImportError):
     """A package of an extra is not installed; the message names the extra."""
 

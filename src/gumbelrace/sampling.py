@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.errors import InvalidArgument, NoPossibleArm, PromiseBroken, ShapeMismatch
@@ -18,7 +18,7 @@ from gumbelrace.methods.default import single_method
 from gumbelrace.methods.exact import compared
 from gumbelrace.methods.state import Question, Results
 from gumbelrace.population.arrays import ByArm, by_name, floats
-from gumbelrace.population.base import Floats, Population, checked_count
+from gumbelrace.population.base import Floats, Population, Rewards, checked_count
 from gumbelrace.population.table import as_population
 from gumbelrace.verdict import Audit, judged, judged_draws
 
@@ -166,7 +166,7 @@ class Draws:
 
 
 def sample(
-    population: Population | ArrayLike,
+    population: Rewards,
     log_prior: ByArm | None = None,
     size: int = 1,
     *,
@@ -180,7 +180,7 @@ def sample(
 
     Parameters
     ----------
-    population : Population, or array_like of shape (N, D)
+    population : Population, DiskTable, or array_like of shape (N, D)
         The log factors; an array is taken as a `table`.
     log_prior : array_like of shape (D,), optional
         log f0, up to a constant; -inf rules a state out. Default: all equal. Where arms have names, a
@@ -344,7 +344,7 @@ def _draws(population: Population, found: list[Results], promise: Promise, share
 
 
 def best(
-    population: Population | ArrayLike,
+    population: Rewards,
     *,
     offset: ByArm | None = None,
     delta: float | None = None,
@@ -355,7 +355,7 @@ def best(
 
     Parameters
     ----------
-    population : Population, or array_like of shape (N, D)
+    population : Population, DiskTable, or array_like of shape (N, D)
         The rewards; an array is taken as a `table`.
     offset : array_like of shape (D,), optional
         Added to the sum of each arm; -inf rules an arm out. Where arms have names, a dict or a series of

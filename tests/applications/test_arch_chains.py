@@ -7,9 +7,9 @@ import pytest
 
 from gumbelrace.applications import arch_chains
 from gumbelrace.applications.arch import fit_orders
-from gumbelrace.applications.arch_chains import EXACT, RACED, Plan, run_chains
+from gumbelrace.applications.arch_chains import EXACT, RACED, Order, Plan, run_chains
+from gumbelrace.applications.arch_compared import with_twin
 from gumbelrace.models.arch.data import simulate, standardised
-from gumbelrace.paper.arch import with_twin
 
 PLAN = Plan(steps=6000, chains=2, seed=3, adapt=100, audited=20)
 
@@ -76,3 +76,30 @@ def test_an_interrupted_chain_is_not_made_into_a_result(study, tmp_path, monkeyp
     monkeypatch.setattr(arch_chains, "run", lambda *words, **options: half)
     with pytest.raises(KeyboardInterrupt):
         run_chains(study.fitted, PLAN, tmp_path, progress=False)
+
+
+def test_alone_it_is_the_same_chain_without_the_others(study, tmp_path):
+    alone = run_chains(study.fitted, PLAN, tmp_path, progress=False)
+    assert [one[:3] for one in alone.orders] == [one[:3] for one in study.orders]
+    assert all(isinstance(one, Order) for one in alone.orders)
+    assert alone.samplers == (alone.raced,)
+    assert (alone.audit.errors, alone.audit.draws) == (study.audit.errors, study.audit.draws)
+
+
+def test_errors_of_probabilities_follow_from_those_of_logarithms(study):
+    """Oracle: probabilities of 20,000 sets of logarithms with independent normal errors, to 5%. Seed 5."""
+    log_p, error = np.array([(one.log_probability, one.error) for one in study.raced.orders]).T
+    drawn = log_p + error * np.random.default_rng(5).normal(size=(20_000, len(log_p)))
+    spread = np.std(np.exp(drawn - np.logaddexp.reduce(drawn, axis=1, keepdims=True)), axis=0)
+    np.testing.assert_allclose(study.probability_errors, spread, rtol=0.05)
+    assert study.probability == (np.exp(log_p[study.best]), study.probability_errors[study.best])
+
+
+def test_many_rows_are_audited_less(study, tmp_path, monkeypatch):
+    """A few likelihoods may be read: so many steps are checked, but some at least."""
+    monkeypatch.setattr(arch_chains, "AUDIT_READS", 7 * study.fitted.exact_reads)
+    monkeypatch.setattr(arch_chains, "FEWEST_AUDITED", 5)
+    short = replace(PLAN, steps=200, adapt=50)
+    assert 7 <= run_chains(study.fitted, short, tmp_path / "a", progress=False).audit.draws <= 14
+    monkeypatch.setattr(arch_chains, "AUDIT_READS", 0)
+    assert 5 <= run_chains(study.fitted, short, tmp_path / "b", progress=False).audit.draws <= 10

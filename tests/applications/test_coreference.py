@@ -1,6 +1,7 @@
 """Clusters of a small file of simulated mentions, by several samplers."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -27,7 +28,8 @@ def task():
 
 @pytest.fixture(scope="module")
 def resolved(task, tmp_path_factory):
-    return resolve(task, tmp_path_factory.mktemp("study") / "blocks", jobs=2)
+    with ThreadPoolExecutor(2) as workers:
+        return resolve(task, tmp_path_factory.mktemp("study") / "blocks", workers)
 
 
 def test_all_exact_samplers_find_the_same_clusters(resolved):
@@ -69,7 +71,7 @@ def test_choices_are_audited(resolved):
 
 
 def test_what_is_finished_is_not_done_again(task, resolved, tmp_path, monkeypatch):
-    again = resolve(task, tmp_path / "blocks", jobs=1)
+    again = resolve(task, tmp_path / "blocks")
     assert without_times(again) == without_times(resolved)
     monkeypatch.setattr(coreference, "one_block", lambda *words: pytest.fail("done again"))
     assert resolve(task, tmp_path / "blocks").points == again.points

@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from gumbelrace.cli.app import app
+from gumbelrace.core import progress as lines
 
 NAMES = ["ant", "bee", "cat"]
 Run = Callable[..., Result]
@@ -41,6 +42,12 @@ def fails(run: Run) -> Callable[..., str]:
         return result.stderr.removeprefix("gumbelrace: ").rstrip("\n")
 
     return call
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write no line of progress: how long a test takes must not show in what it sees."""
+    monkeypatch.setattr(lines, "FIRST", 1e6)
 
 
 @pytest.fixture

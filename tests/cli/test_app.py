@@ -155,9 +155,9 @@ def test_output_that_cannot_be_encoded(tmp_path):
 @pytest.mark.parametrize("command", ["best", "sample"])
 def test_ctrl_c_is_one_line(tmp_path, command):
     """The disk is so slow that the command is interrupted in the middle of a race."""
-    table, out = tmp_path / "scores.csv", tmp_path / "draws.csv"
+    table, out = tmp_path / "scores.npy", tmp_path / "draws.csv"
     out.write_text("old")
-    table.write_text("a,b\n" + "0,1\n1,0\n" * 10)
+    np.save(table, np.array([[0.0, 1.0], [1.0, 0.0]] * 10))
     more = ["--out", str(out)] if command == "sample" else []
     process = subprocess.Popen(
         [sys.executable, "-c", SLOW, command, str(table), *more],
@@ -171,16 +171,16 @@ def test_ctrl_c_is_one_line(tmp_path, command):
     stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stdout, stderr) == (130, "", "gumbelrace: interrupted\n")
     assert out.read_text() == "old"
-    assert sorted(os.listdir(tmp_path)) == ["draws.csv", "scores.csv"]
+    assert sorted(os.listdir(tmp_path)) == ["draws.csv", "scores.npy"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
 @pytest.mark.parametrize("lost", ["except KeyboardInterrupt: pass", "finally: return"])
 def test_ctrl_c_that_was_lost_comes_again(tmp_path, lost):
     """Once, in code called by compiled code, which swallows it: the command ends all the same."""
-    (tmp_path / "scores.csv").write_text("a,b\n" + "0,1\n1,0\n" * 10)
+    np.save(tmp_path / "scores.npy", np.array([[0.0, 1.0], [1.0, 0.0]] * 10))
     process = subprocess.Popen(
-        [sys.executable, "-c", DEAF.format(lost=lost), "best", str(tmp_path / "scores.csv")],
+        [sys.executable, "-c", DEAF.format(lost=lost), "best", str(tmp_path / "scores.npy")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -195,7 +195,7 @@ def test_ctrl_c_that_was_lost_comes_again(tmp_path, lost):
 
 DEAF = """
 import time
-from gumbelrace.tables.population import RowFile
+from gumbelrace.tables.rowfile import RowFile
 from gumbelrace.__main__ import main
 
 def deaf():
@@ -265,13 +265,13 @@ def test_low_memory_is_one_line(fails, tmp_path, monkeypatch, error):
         raise eval(error, {"pyarrow": pyarrow})
 
     (tmp_path / "scores.csv").write_text("a,b\n" + "0,1\n" * 10)
-    monkeypatch.setattr("gumbelrace.tables.population._copy", refused)
+    monkeypatch.setattr("gumbelrace.tables.totals.totals_of", refused)
     assert fails("best", "scores.csv").startswith("there is not enough memory (")
 
 
 SLOW = """
 import time
-from gumbelrace.tables.population import RowFile
+from gumbelrace.tables.rowfile import RowFile
 from gumbelrace.__main__ import main
 
 def slowly(*_):

@@ -1,14 +1,18 @@
 """The order of an ARCH model from the command line, on series small enough for a test."""
 
 import csv
+import re
 from functools import partial
 
 import numpy as np
 import pytest
 
+from gumbelrace.applications import arch_compared
 from gumbelrace.applications.arch_chains import Plan
 from gumbelrace.cli import arch
+from gumbelrace.core import progress as lines
 from gumbelrace.paper import commands
+from gumbelrace.report.arch import TITLE
 
 SMALL = ("--orders", "1,3", "--steps", 400, "--chains", 2)
 ORDERS, WHICH = "orders.csv", ("order", "visits", "log_probability")
@@ -42,11 +46,13 @@ def prices(path, count=700, seed=1):
 def test_simulated_returns(run, short, tmp_path):
     result = run("arch", "--simulate", 1200, "--out", "results", *SMALL)
     assert result.exit_code == 0, result.output
-    assert "order" in result.stdout
+    shown = " ".join(result.stdout.split())
+    assert shown.startswith("order ")
+    assert "probability" in shown
+    assert "BIC" not in shown
     folder = tmp_path / "results"
     page = (folder / "arch.html").read_text(encoding="utf-8")
-    assert page.count("<svg") >= 4
-    assert (folder / "trace.nc").exists()
+    assert page.count("<svg") >= 5
     found = rows(folder / ORDERS)
     assert [row["order"] for row in found] == ["1", "3"]
     assert sum(int(row["visits"]) for row in found) == 800
@@ -57,6 +63,74 @@ def test_simulated_returns(run, short, tmp_path):
     again = run("arch", "--simulate", 1200, "--out", "results", *SMALL)
     assert again.exit_code == 0, again.output
     assert rows(folder / ORDERS) == found
+
+
+def test_the_answer_is_the_first_line_of_the_page(run, short, tmp_path):
+    run("arch", "--simulate", 1200, "--out", "results", *SMALL)
+    page = (tmp_path / "results" / "arch.html").read_text(encoding="utf-8")
+    text = re.sub(r"<style.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL)
+    after = " ".join(text.split()).split(TITLE)[-1]
+    assert re.match(r".{0,40}Order (1|3) is the most probable of 1, 3: probability (over )?0\.\d+", after)
+    assert "p = " not in after[:400]
+
+
+def test_an_answer_at_the_edge_of_the_orders_says_so(run, short, tmp_path):
+    """Simulated returns have order 10, prices of independent returns need no lags."""
+    prices(tmp_path / "prices.csv")
+    for words, best in (
+        (["--simulate", 1200, "--out", "far"], "3"),
+        (["prices.csv", "--out", "near"], "1"),
+    ):
+        shown = " ".join(run("arch", *words, *SMALL).stdout.split())
+        page = (tmp_path / words[-1] / "arch.html").read_text(encoding="utf-8")
+        assert shown.startswith(f"order {best},")
+        assert ("3 is the largest order that was offered; --orders" in shown) == (best == "3")
+        assert ("3 is the largest order that was offered; --orders" in page) == (best == "3")
+
+
+def test_others_are_run_only_to_compare(run, short, tmp_path, monkeypatch):
+    """Twin, importance sampling and the other package take many times as long as the answer."""
+
+    def never(*_, **__):
+        raise AssertionError
+
+    with monkeypatch.context() as alone:
+        for name in ("by_importance", "bic_by_package", "with_twin"):
+            alone.setattr(arch_compared, name, never)
+        assert run("arch", "--simulate", 1200, "--out", "alone", *SMALL).exit_code == 0
+        assert run("arch", "--simulate", 1200, "--out", "x", *SMALL, "--compare").exit_code != 0
+    result = run("arch", "--simulate", 1200, "--out", "both", *SMALL, "--compare")
+    assert result.exit_code == 0, result.output
+    alone, both = (rows(tmp_path / name / ORDERS) for name in ("alone", "both"))
+    assert [{name: row[name] for name in WHICH} for row in both] == [
+        {name: row[name] for name in WHICH} for row in alone
+    ]
+    assert "importance" in both[0]
+    assert "importance" not in alone[0]
+    assert "exact chain" in (tmp_path / "both" / "arch.html").read_text(encoding="utf-8")
+
+
+def test_a_finished_run_leaves_no_more_than_it_says(run, short, tmp_path):
+    small, whole = (tmp_path / name for name in ("small", "whole"))
+    shown = run("arch", "--simulate", 1200, "--out", "small", *SMALL).stdout
+    assert "--keep would also keep the chains" in " ".join(shown.split())
+    assert [path.name for path in (small / ".gumbelrace").iterdir()] == ["run.json"]
+    assert not (small / "trace.nc").exists()
+    assert sum(path.stat().st_size for path in small.rglob("*") if path.is_file()) < 2e6
+    assert run("arch", "--simulate", 1200, "--out", "whole", *SMALL, "--keep").exit_code == 0
+    assert (whole / "trace.nc").exists()
+    assert [*whole.glob(".gumbelrace/arch-*/raced/chain-0.npz")]
+    assert rows(whole / ORDERS) == rows(small / ORDERS)
+    run("arch", "--simulate", 1200, "--out", "whole", *SMALL)
+    assert {path.name for path in whole.iterdir()} == {path.name for path in small.iterdir()}
+
+
+def test_without_a_terminal_lines_tell_how_far_it_is(run, short, monkeypatch):
+    monkeypatch.setattr(lines, "FIRST", 0.0)
+    monkeypatch.setattr(lines, "OFTEN", 0.0)
+    result = run("arch", "--simulate", 1200, "--out", "results", *SMALL)
+    assert re.search(r"^gumbelrace: fitting all orders: \d+ s so far$", result.stderr, re.MULTILINE)
+    assert re.search(r"^gumbelrace: steps of 2 chains: \d+%", result.stderr, re.MULTILINE)
 
 
 def test_prices_from_a_file(run, short, tmp_path):
@@ -139,6 +213,7 @@ def test_a_folder_belongs_to_one_run(run, fails, short, tmp_path):
     assert contents(tmp_path / "results") == before
     assert run("arch", "--simulate", 1100, *words, "--restart").exit_code == 0
     assert contents(tmp_path / "results") != before
+    assert run("arch", "--simulate", 1100, *words, "--keep").exit_code == 0
     (path,) = tmp_path.glob("results/.gumbelrace/arch-*/raced/run.json")
     path.write_text(path.read_text().replace('"chains": 2', '"chains": 3'))
     said = fails("arch", "--simulate", 1100, *words)

@@ -1,6 +1,7 @@
 """Coreference from the command line, on files small enough for a test."""
 
 import csv
+import re
 
 import numpy as np
 import pytest
@@ -49,6 +50,69 @@ def test_simulated_mentions_show_raced_and_exact(run, tmp_path, monkeypatch):
     assert rows(folder / "clusters.csv") == found
 
 
+def test_each_mention_has_a_probability_and_a_runner_up(run, labelled, tmp_path):
+    result = run("coreference", "mentions.csv", *COLUMNS, "--sweeps", 3, "--samples", 8, "--out", "results")
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.stdout.split())
+    assert "with a probability of" in said
+    assert "of exact sweeps" not in said  # no race ran: all pairs were evaluated once, and nothing saved
+    folder = tmp_path / "results"
+    found = rows(folder / "clusters.csv")
+    shares = np.array([float(row["probability"]) for row in found])
+    assert len(found) == 400
+    np.testing.assert_allclose(8 * shares % 1.0, 0.0, atol=1e-9)
+    assert 0.0 <= shares.min() < shares.max() == 1.0
+    clusters = {int(row["cluster"]) for row in found}
+    for row in found:
+        assert (row["runner_up"] == "") == (float(row["probability"]) == 1.0)
+        if row["runner_up"]:
+            assert int(row["runner_up"]) in clusters | {-1}
+            assert row["runner_up"] != row["cluster"]
+            assert 0.0 < float(row["runner_up_probability"]) <= 1.0 - float(row["probability"]) + 1e-4
+    curve = rows(folder / "thresholds.csv")
+    assert [float(row["threshold"]) for row in curve][:3] == [0.0, 0.05, 0.1]
+    page = (folder / "coreference.html").read_text(encoding="utf-8")
+    assert page.index('class="answer"') < page.index("<svg") < page.index("The largest")
+    assert "400 mentions are of" in page[page.index('class="answer"') :][:200]
+    assert "mentions below a probability are taken out" in page
+    assert "of exact sweeps" not in page
+
+
+def test_what_a_race_saved_is_said_in_pairs_and_seconds(run, labelled, tmp_path):
+    words = ("mentions.csv", *COLUMNS, "--sampler", "raced", "--compare", "--sweeps", 3, "--samples", 4)
+    result = run("coreference", *words, "--out", "results")
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.stdout.split())
+    assert re.search(
+        r"raced: [\d,]+ of the [\d,]+ pairs of exact sweeps were evaluated, in [\d.]+ s; all", said
+    )
+    assert re.search(r"sums \(exact\) took [\d.]+ s", said)
+
+
+def test_names_that_would_do_harm_are_only_text(run, tmp_path):
+    nasty = "</script><script>alert(1)</script> O\x1b[2J\u2028'`\"Neil"
+    with open(tmp_path / "mentions.csv", "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["author", "title"], *([nasty, nasty] for _ in range(4))])
+    result = run("coreference", "mentions.csv", "--sweeps", 2, "--samples", 2, "--out", "results")
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "results" / "coreference.html").read_text(encoding="utf-8")
+    assert page.count("<script") == 2  # the data, and the search
+    assert "alert(1)&lt;/script&gt;" in page
+    assert not set("\x1b\u2028") & set(page)
+
+
+@pytest.mark.parametrize(("kind", "other"), [("csv", "parquet"), ("parquet", "csv")])
+def test_each_data_file_is_there_once(run, labelled, tmp_path, kind, other):
+    words = ("coreference", "mentions.csv", *COLUMNS, "--sweeps", 2, "--samples", 2, "--out", "results")
+    for format in (other, kind):
+        assert run(*words, "--format", format).exit_code == 0
+    names = sorted(path.name for path in (tmp_path / "results").iterdir() if path.suffix != ".html")
+    assert names[1:] == [f"{name}.{kind}" for name in ("clusters", "sweeps", "thresholds")]
+    page = (tmp_path / "results" / "coreference.html").read_text(encoding="utf-8")
+    assert f"clusters.{kind}" in page
+    assert f"clusters.{other}" not in page
+
+
 def test_fit_then_resolve(run, labelled, tmp_path):
     fitted = run("coreference", "fit", "mentions.csv", *COLUMNS, "--complete", "--weights", "w.json")
     assert fitted.exit_code == 0, fitted.output
@@ -95,12 +159,13 @@ def test_mentions_without_an_author_are_skipped_and_listed(run, fails, labelled,
 def test_a_killed_run_goes_on_to_the_same_result(run, killed, labelled, tmp_path):
     """SIGKILL after some blocks: the next call does the others, as if nothing had happened."""
     words = ("coreference", "mentions.csv", *COLUMNS, "--sampler", "raced", "--runs", 4, "--jobs", 1)
-    assert run(*words, "--out", "whole").exit_code == 0
+    assert run(*words, "--out", "whole", "--keep").exit_code == 0
     place = ".gumbelrace/search/rows.jsonl"
     killed(*words, "--out", "killed", once=f"killed/{place}")
     done, pieces = ((tmp_path / name / place).read_bytes().count(b"\n") for name in ("killed", "whole"))
     assert 0 < done < pieces
     assert run(*words, "--out", "killed").exit_code == 0
+    assert not (tmp_path / "killed" / place).exists()  # a finished run needs it no more
     for name in ("clusters.csv", "sweeps.csv"):
         found, expected = (rows(tmp_path / out / name) for out in ("killed", "whole"))
         assert [untimed(row) for row in found] == [untimed(row) for row in expected]

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gumbelrace.tables import population
-from gumbelrace.tables.population import npy_layout
+from gumbelrace.tables import opened, source
+from gumbelrace.tables.rowfile import npy_layout
 
 GOOD = "ant,bee\n1,2\n3,4\n5,6\n"
 
@@ -58,7 +58,7 @@ FILES = [
     ("head.npy", npy(TABLE)[:50], "is not a .npy file, or is damaged"),
     ("cut.npy", npy(TABLE)[:-8], "216 bytes of 224: its end is missing"),
     ("pickled.npy", pickled(), "Python objects"),
-    ("fields.npy", npy(np.zeros(3, [("a", float), ("b", float)])), "named fields"),
+    ("nested.npy", npy(np.zeros(3, [("a", float, 2), ("b", float)])), "convert it to bool, int"),
     ("complex.npy", npy(TABLE * 1j), "holds complex128; convert it to bool, int"),
     ("words.npy", npy(TABLE.astype(str)), "convert it to bool, int"),
     ("dates.npy", npy(TABLE.astype("datetime64[s]")), "convert it to bool, int"),
@@ -121,7 +121,10 @@ def test_bad_files(fails, tmp_path, command, name, content, complaint):
 
 OPTIONS = [
     ("nowhere.npy", "nowhere.npy does not exist"),
-    (".", ". is a folder"),
+    (".", ". has tables of different kinds (good.npy, small.csv)"),
+    ("folder.csv", "folder.csv is a folder without tables"),
+    ("no*.csv", "no file fits no*.csv"),
+    ("*.csv --columns ant,fly", "has no column 'fly'"),
     ("good.csv --delta 0", "delta is 0.0; it must lie strictly between 0 and 1"),
     ("good.csv --delta 1", "delta is 1.0"),
     ("good.csv --delta nan", "delta is nan"),
@@ -194,7 +197,7 @@ def test_a_file_that_shrinks(fails, tmp_path, monkeypatch):
         os.truncate(source.name, 200)
         return found
 
-    monkeypatch.setattr(population, "npy_layout", cut_after)
+    monkeypatch.setattr(opened, "npy_layout", cut_after)
     assert "good.npy became shorter while it was read" in fails("best", "good.npy")
 
 
@@ -210,9 +213,9 @@ def test_no_room_for_the_temporary_file(fails, tmp_path, monkeypatch):
         def write(self, _):
             raise OSError(28, "No space left on device")
 
-    prepare(tmp_path)
-    monkeypatch.setattr(population.tempfile, "TemporaryFile", Full)
-    assert "has no room for the numbers of good.csv; set TMPDIR" in fails("best", "good.csv")
+    np.savez(tmp_path / "good.npz", TABLE)
+    monkeypatch.setattr(source.tempfile, "TemporaryFile", Full)
+    assert "has no room for the numbers of good.npz; set TMPDIR" in fails("best", "good.npz")
 
 
 def test_missing_pyarrow_is_named(fails, tmp_path, without):

@@ -153,7 +153,7 @@ def test_standard_input(tmp_path, cells, kind):
     )
     assert (found.returncode, found.stderr) == (0, b"")
     assert found.stdout.split()[2] == (b"1" if kind == "npy" else b"bee")
-    assert (b"after standard input was read once" in b" ".join(found.stdout.split())) == (kind != "npy")
+    assert (b"read standard input once, all 60 rows" in b" ".join(found.stdout.split())) == (kind != "npy")
 
 
 def test_standard_input_that_is_empty(fails):

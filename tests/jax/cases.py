@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from tests.methods.residuals import marginal
 
-from gumbelrace.jax.model import JaxModel, as_rows
+from gumbelrace.jax.data import as_rows
+from gumbelrace.jax.model import JaxModel
 from gumbelrace.jax.recipe import made_ready
 from gumbelrace.laplace.progress import Progress
 

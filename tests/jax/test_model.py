@@ -13,9 +13,11 @@ import jax.numpy as jnp  # noqa: E402
 
 import gumbelrace.jax as raced  # noqa: E402
 from gumbelrace.jax import model as models  # noqa: E402
-from gumbelrace.jax.model import JaxModel, as_rows, left_between  # noqa: E402
+from gumbelrace.jax.data import as_rows  # noqa: E402
+from gumbelrace.jax.model import JaxModel  # noqa: E402
 from gumbelrace.jax.packages import in_double  # noqa: E402
 from gumbelrace.jax.recipe import as_key  # noqa: E402
+from gumbelrace.jax.sums import left_between  # noqa: E402
 
 SIZE = 70
 RNG = np.random.default_rng(0)
@@ -95,6 +97,24 @@ def test_what_is_no_data_and_no_prior(data, options, error, text):
         raced.posterior(log_factor, data, start={"a": 0.0, "b": np.zeros(2)}, **options)
 
 
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"log_factor": 3}, "log_factor is 3; it must be a function"),
+        ({"log_prior": "flat"}, "log_prior is 'flat'; it must be a function"),
+        ({"start": None}, "start is None; give a θ"),
+        ({"start": {"a": "x", "b": np.zeros(2)}}, "a of start is of type <U1"),
+        ({"start": np.zeros(2, complex)}, "all of start is of type complex128"),
+        ({"data": {"x": X, "y": np.full(SIZE, "a")}}, "y of data is of type <U1"),
+        ({"data": {"x": X[:0], "y": Y[:0]}}, "no rows"),
+    ],
+)
+def test_arguments_of_other_kinds(changed, text):
+    given = {"log_factor": log_factor, "data": {"x": X, "y": Y}, "start": {"a": 0.0, "b": np.zeros(2)}}
+    with pytest.raises(InvalidArgument, match=re.escape(text)):
+        raced.posterior(**given | changed)
+
+
 def test_a_log_factor_gives_a_number():
     with pytest.raises(InvalidArgument, match=r"log_factor gives an array of shape \(2,\)"):
         raced.posterior(lambda theta, row: row * theta, X, start=np.zeros(2))
@@ -112,8 +132,9 @@ def test_keys_of_each_kind():
     for given in (3, np.int64(3), jax.random.key(3), jax.random.PRNGKey(3)):
         np.testing.assert_array_equal(jax.random.key_data(as_key(given)), expected)
     assert (jax.random.key_data(as_key(None)) != jax.random.key_data(as_key(None))).any()
-    with pytest.raises(InvalidArgument, match="rng_key"):
-        as_key("seed")
+    for wrong in ("seed", 1.5, True):
+        with pytest.raises(InvalidArgument, match="rng_key"):
+            as_key(wrong)
 
 
 def test_without_jax_the_extra_is_named(without):

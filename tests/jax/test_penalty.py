@@ -15,8 +15,10 @@ jax = pytest.importorskip("jax", reason="JAX is not installed")
 
 import gumbelrace.jax.penalty as penalties  # noqa: E402
 from gumbelrace.jax.chain import BLOCK, Chains, Law  # noqa: E402
-from gumbelrace.jax.model import JaxModel, as_rows  # noqa: E402
+from gumbelrace.jax.data import as_rows  # noqa: E402
+from gumbelrace.jax.model import JaxModel  # noqa: E402
 from gumbelrace.jax.packages import in_double, jnp, random  # noqa: E402
+from gumbelrace.jax.picking import table_of  # noqa: E402
 from gumbelrace.laplace.pilot import NORMAL  # noqa: E402
 
 SIZE, ANSWERS = 100_000, 4000
@@ -42,7 +44,7 @@ def chains():
     )
     with in_double():
         law = Law(*map(jnp.asarray, (np.zeros(1), np.eye(1), np.zeros(1), np.zeros((1, 1)))))
-        table = jax.tree.map(jnp.asarray, penalties.table_of(model, WEIGHTS))
+        table = jax.tree.map(jnp.asarray, table_of(model, WEIGHTS))
     return Chains(model, penalties.reading_of(32.0), NORMAL, table, law)
 
 
@@ -102,7 +104,7 @@ def test_where_few_rows_would_take_as_long_all_are_read(made):
     """Oracle: the exact log ratio, whatever rows are picked."""
     few = replace(made.model, rows=made.model.rows[:100])
     with in_double():
-        table = jax.tree.map(jnp.asarray, penalties.table_of(few, WEIGHTS[:100]))
+        table = jax.tree.map(jnp.asarray, table_of(few, WEIGHTS[:100]))
     found = Chains(few, made.rule, NORMAL, table, made.law).judged(
         random.key(3), np.zeros((1, 1)), np.full((1, 1), -1.0)
     )

@@ -18,7 +18,7 @@ import gumbelrace.jax as raced  # noqa: E402
 from gumbelrace.jax.chain import BLOCK, Chains  # noqa: E402
 from gumbelrace.jax.checks import audited  # noqa: E402
 from gumbelrace.jax.packages import in_double  # noqa: E402
-from gumbelrace.jax.penalty import table_of  # noqa: E402
+from gumbelrace.jax.picking import table_of  # noqa: E402
 
 CHAINS, DRAWS = 8, 4000
 

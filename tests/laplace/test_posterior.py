@@ -6,6 +6,7 @@ False-alarm rate of each statistical test: 1e-4 over seeds.
 import numba
 import numpy as np
 import pytest
+from scipy import stats
 from tests.laplace.cases import Dummy, Groups, log_prior, simulated
 
 import gumbelrace as gr
@@ -158,10 +159,24 @@ def test_rows_that_rule_points_out_are_said():
     y = np.random.default_rng(0).normal(size=2_000)
     y -= y.mean()
     given = factor_with_an_edge, terms_with_an_edge, (y,), 2_000
-    fit = gr.posterior(*given, start=[0.0], progress=False, method=gr.Exact())
+    fit = gr.posterior(*given, start=[0.0], progress=False)
     assert 0.0 < fit.forecast.ruled_out < 0.5
-    with pytest.warns(PoorFit, match="points of the normal law log factors are -inf"):
-        fit.sample(100, chains=1, rng=0, check=0)
+    with pytest.warns(PoorFit, match="are -inf or NaN: all rows are read in each step"):
+        drawn = fit.sample(5_000, rng=0, check=0, progress=False)["position"]
+    # The posterior is N(0, 1/2000) below 0.03, whose mean is that of a truncated normal law.
+    sd = 1.0 / np.sqrt(2_000)
+    right = stats.truncnorm(-np.inf, 0.03 / sd, scale=sd)
+    assert drawn.max() <= 0.03
+    check_moments(drawn, right.mean(), right.std())
+
+
+def test_a_chain_that_went_where_rows_do_not_allow_says_what_to_do(dummy, monkeypatch):
+    def stuck(*args, **options):
+        raise gr.NoPossibleArm("every arm has a reward of -inf; name the rows (impossible=)")
+
+    monkeypatch.setattr("gumbelrace.laplace.posterior.run", stuck)
+    with pytest.raises(gr.NoPossibleArm, match=r"a chain went where .* method=gumbelrace.Exact\(\)"):
+        dummy[1].sample(10, rng=0)
 
 
 def test_a_second_mode_is_said():
@@ -196,5 +211,6 @@ def funnel_prior(theta):
 def test_a_funnel_is_said():
     """Eight effects and their scale, the mode at a scale of zero."""
     y = np.random.default_rng(2).normal(size=8) * 0.1
-    with pytest.raises(NoMode, match=r"flat along theta\[0\]"):
+    named = r"flat along theta\[0\]. theta\[0\] scales theta\[1\], .* \(a funnel\): write each as mean"
+    with pytest.raises(NoMode, match=named):
         gr.posterior(funnel, funnel_terms, (y,), 8, start=np.zeros(9), log_prior=funnel_prior)

@@ -1,6 +1,7 @@
 """The study: the same records whether or not it was stopped, and numbers that an oracle agrees with."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -29,13 +30,18 @@ def interrupting(count):
     return finished
 
 
+def ran(settings, store, jobs, *finished):
+    with ThreadPoolExecutor(jobs) as workers:
+        return run(settings, store, workers, *finished)
+
+
 def without_times(records):
     return [record._replace(seconds=0.0, scan_seconds=0.0) for record in records]
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    return run(SMALL, Store(tmp_path_factory.mktemp("study") / "rows"), jobs=2)
+    return ran(SMALL, Store(tmp_path_factory.mktemp("study") / "rows"), 2)
 
 
 def test_every_point_has_a_record(whole):
@@ -53,24 +59,24 @@ def test_every_point_has_a_record(whole):
 def test_a_study_that_was_stopped_ends_like_one_that_was_not(whole, tmp_path):
     for count in (1, 40, 100):
         with pytest.raises(Interrupted):
-            run(SMALL, Store(tmp_path / "rows"), 2, interrupting(count))
+            ran(SMALL, Store(tmp_path / "rows"), 2, interrupting(count))
     begun = len(Store(tmp_path / "rows").rows)
     assert 0 < begun < len(whole)
     told = []
-    records = run(SMALL, Store(tmp_path / "rows"), 1, told.append)
+    records = ran(SMALL, Store(tmp_path / "rows"), 1, told.append)
     assert without_times(records) == without_times(whole)
     assert len(told) == len(whole)
 
 
 def test_nothing_is_run_twice(whole, tmp_path, monkeypatch):
     store = Store(tmp_path / "rows")
-    run(SMALL, store, 2)
+    ran(SMALL, store, 2)
     monkeypatch.setattr(study, "measured", lambda *words: pytest.fail("run again"))
-    assert without_times(run(SMALL, store, 2)) == without_times(whole)
+    assert without_times(ran(SMALL, store, 2)) == without_times(whole)
 
 
 def test_another_seed_gives_other_draws(whole, tmp_path):
-    other = run(Settings(30, 4, 2000, (2,)), Store(tmp_path / "rows"), 2)
+    other = ran(Settings(30, 4, 2000, (2,)), Store(tmp_path / "rows"), 2)
     assert without_times(other) != without_times(whole)
 
 
@@ -79,7 +85,7 @@ def test_errors_and_shares_agree_with_an_audit():
     settings = Settings(2000, 1, 5000)
     point = Point(Problem(10, "normal", 0.1), "Racing-Normal", 0.1)
     problems = study.Problems(settings.seed, settings.size)
-    record = study.measured(point, problems, settings, threading.Event())
+    record = study.measured(problems, settings, point, threading.Event())
     method = study.METHODS[point.method](point.delta)
     report = audit(problems(point.problem).population, method=method, draws=2000, rng=5)
     assert record.draws == 2000
@@ -92,7 +98,7 @@ def test_draws_that_read_everything_are_not_repeated(monkeypatch):
     monkeypatch.setattr(study, "ENOUGH_SCANS", 100)
     settings = Settings(1000, 0, 2000)
     point = Point(Problem(10, "lognormal", 0.1), "Racing-EBS", 0.001)
-    record = study.measured(point, study.Problems(0, 2000), settings, threading.Event())
+    record = study.measured(study.Problems(0, 2000), settings, point, threading.Event())
     assert (record.draws, record.read, record.errors) == (100, 1.0, 0)
 
 
@@ -101,7 +107,7 @@ def test_lil_ucb_ends_when_it_has_read_enough(monkeypatch):
     settings, problems = Settings(1000, 0, 2000), study.Problems(0, 2000)
     slow, other = (
         study.measured(
-            Point(Problem(10, "normal", 1e-4), method, 0.1), problems, settings, threading.Event()
+            problems, settings, Point(Problem(10, "normal", 1e-4), method, 0.1), threading.Event()
         )
         for method in ("lil'UCB", "Racing-Normal")
     )

@@ -1,13 +1,23 @@
 """Models taken apart into rows and the rest, and nothing compiled; oracle: PyMC's own log probability."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.laplace.differences import by_differences
-from gumbelrace.pymc.checks import check_by_rows, check_latent, check_model, interpreted
-from gumbelrace.pymc.functions import functions_of, prior_of, python_function, vectors
+from gumbelrace.pymc.checks import check_by_rows, check_model, interpreted, kinks
+from gumbelrace.pymc.functions import (
+    derivatives_of,
+    functions_of,
+    inputs,
+    prior_of,
+    python_function,
+    vectors,
+)
 from gumbelrace.pymc.graph import graph_of, rebuilt, start_of
+from gumbelrace.pymc.model import PymcModel, check_derivatives
 
 pm = pytest.importorskip("pymc", reason='needs pip install "gumbelrace[pymc]"')
 
@@ -85,6 +95,19 @@ def vectors_observed():
     pm.MvNormal("y", a, np.eye(3), observed=X)
 
 
+def centred_hierarchy():
+    mu, scale = pm.Normal("mu", 0, 1), pm.HalfNormal("scale", 1)
+    effects = pm.Normal("effects", mu, scale, shape=4)
+    pm.Poisson("y", pm.math.exp((mu + effects)[GROUPS]), observed=COUNTS)
+
+
+def one_value_of_each_group():
+    """Forty groups have sixty rows and, each, a value of its own."""
+    effects, slope = pm.Normal("effects", 0, 1, shape=40), pm.Normal("slope", 0, 1)
+    pm.Normal("of_groups", slope * effects, 1, observed=Z)
+    pm.Poisson("y", pm.math.exp(effects[np.arange(N) % 40]), observed=COUNTS)
+
+
 MODELS = [
     one_variable,
     shared_data,
@@ -98,6 +121,8 @@ MODELS = [
     mixture,
     fixed_lengths,
     vectors_observed,
+    centred_hierarchy,
+    one_value_of_each_group,
 ]
 
 
@@ -130,6 +155,26 @@ def test_rows_of_several_variables_are_counted_together():
     assert graph_of(made(two_of_different_lengths)).size == N + 40
     assert graph_of(made(two_of_one_length)).size == N
     assert graph_of(made(few_rows_beside)).size == N
+    assert graph_of(made(one_value_of_each_group)).size == N  # the forty values are read in full
+
+
+@pytest.mark.parametrize(
+    "build", [shared_data, groups, centred_hierarchy, one_value_of_each_group, mixture]
+)
+def test_derivatives_of_rows_are_those_of_differences(build):
+    """Sums of a parameter and a vector of them among these, which PyTensor's own `Rop` gets wrong."""
+    model = made(build)
+    graph, point = graph_of(model), start_of(model)
+    point = point + 0.1 * np.random.default_rng(2).normal(size=len(point))
+    theta, directions, *outputs = derivatives_of(graph, graph.terms.sum())
+    given = python_function([graph.rows, theta, directions, *inputs(graph)], outputs)
+    rows, data = np.arange(graph.size), [leaf.array for leaf in graph.leaves]
+    value, gradient, products = given(rows, point, np.eye(len(point)), *data)
+    terms = interpreted(graph)
+    right = by_differences(lambda theta: float(terms(rows, theta, *data).sum()), point)
+    np.testing.assert_allclose(value, right.value)
+    np.testing.assert_allclose(gradient, right.gradient, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(products, right.hessian, rtol=1e-3, atol=1e-3)
 
 
 def test_coordinates_have_names():
@@ -175,17 +220,32 @@ def test_parameters_that_are_not_allowed_are_named_as_such():
         check_by_rows(graph_of(model), start_of(model))
 
 
-def test_parameters_that_are_not_allowed_are_impossible():
-    """A chance above 1 has no log density, though the logarithm of it has a value."""
-
-    def chances():
+@pytest.fixture(scope="module")
+def chances():
+    with pm.Model() as model:
         pm.Bernoulli("y", p=pm.Normal("a", 0.5, 1) + 0.0 * X[:, 0], observed=np.ones(N, int))
+    graph = graph_of(model)
+    return PymcModel(graph, functions_of(graph), np.array([0.5]))
 
-    graph = graph_of(made(chances))
-    sums = functions_of(graph).sums
-    data = tuple(leaf.array for leaf in graph.leaves)
-    values = [sums(np.arange(N), np.array([p]), np.zeros((1, 1)), data)[0] for p in (0.9, 1.1)]
+
+def test_parameters_that_are_not_allowed_are_impossible(chances):
+    """A chance above 1 has no log density, though the logarithm of it has a value."""
+    sums = chances.functions.sums
+    values = [sums(np.arange(N), np.array([p]), np.zeros((1, 1)), chances.data)[0] for p in (0.9, 1.1)]
     np.testing.assert_allclose(values, [N * np.log(0.9), -np.inf])
+
+
+def test_derivatives_that_contradict_each_other_are_refused(chances):
+    check_derivatives(chances)
+    right = chances.functions.sums
+
+    def wrong(*given):
+        value, gradient, products = right(*given)
+        return value, gradient, 0.9 * products
+
+    mistaken = replace(chances, functions=chances.functions._replace(sums=wrong))
+    with pytest.raises(InvalidArgument, match="by the installed PyTensor contradict each other"):
+        check_derivatives(mistaken)
 
 
 def test_a_value_for_each_row_is_refused():
@@ -193,7 +253,7 @@ def test_a_value_for_each_row_is_refused():
         pm.Poisson("y", pm.math.exp(pm.Normal("z", 0, 1, shape=N)), observed=COUNTS)
 
     with pytest.raises(InvalidArgument, match="z has an entry for each of 60 rows; integrate it out"):
-        check_latent(graph_of(made(latent)))
+        graph_of(made(latent))
 
 
 def discrete():
@@ -219,6 +279,22 @@ def test_other_models_are_refused(build, message):
         check_model(made(build))
 
 
+def laplace():
+    pm.Laplace("y", pm.Normal("a", 0, 1), pm.HalfNormal("s", 1), observed=X[:, 0])
+
+
+def hinge():
+    pm.Potential("rows", -pm.math.abs(X[:, 0] - pm.Normal("a", 0, 1)))
+
+
+@pytest.mark.parametrize(
+    ("build", "named"),
+    [(laplace, ["y (Laplace)"]), (hinge, ["rows"]), (one_variable, []), (shared_data, []), (mixture, [])],
+)
+def test_kinks_are_found(build, named):
+    assert kinks(made(build)) == named
+
+
 def no_data():
     pm.Normal("a", 0, 1)
 
@@ -238,13 +314,13 @@ def test_models_without_rows_are_refused(build, message):
         graph_of(made(build))
 
 
-def test_derivatives_of_the_prior_are_those_of_differences():
-    with pm.Model() as model:
-        groups()
-    prior = prior_of(graph_of(model))
-    point = np.array([0.3, -0.2, 0.5, 0.1, 0.4])
-    value, gradient, products = prior(point, np.eye(5))
-    right = by_differences(lambda theta: prior(theta, np.zeros((1, 5)))[0], point)
+@pytest.mark.parametrize("build", [groups, centred_hierarchy])
+def test_derivatives_of_the_prior_are_those_of_differences(build):
+    graph = graph_of(made(build))
+    prior, d = prior_of(graph), graph.dimension
+    point = np.array([0.3, -0.2, 0.5, 0.1, 0.4, 0.2])[:d]
+    value, gradient, products = prior(point, np.eye(d))
+    right = by_differences(lambda theta: prior(theta, np.zeros((1, d)))[0], point)
     np.testing.assert_allclose(value, right.value)
     np.testing.assert_allclose(gradient, right.gradient, rtol=1e-6)
     np.testing.assert_allclose(products, right.hessian, rtol=1e-5, atol=1e-5)

@@ -5,11 +5,14 @@ import warnings
 import numpy as np
 import pytest
 from scipy import stats
+from tests.laplace.cases import log_prior
 from tests.pymc.common import check_moments, moments, monte_carlo_error
 
+import gumbelrace as gr
 import gumbelrace.pymc as raced
 from gumbelrace.errors import MissingPackage, NoMode, NotConverged, PoorFit, PromiseBroken
 from gumbelrace.kernels.blocks import Blocks
+from gumbelrace.models import logistic
 from gumbelrace.pymc.result import natural_values
 from gumbelrace.pymc.sampling import Progress, made_ready_for
 
@@ -175,6 +178,78 @@ def test_many_groups_are_drawn_by_blocks(many_groups):
     found = natural_values(model, compiled.graph, trace["position"], None)
     drawn = np.concatenate([found["rate"][..., None], found["scale"][..., None], found["effects"]], axis=-1)
     check_moments(drawn, (means, sds, errors))
+
+
+@pytest.fixture(scope="module")
+def centred():
+    """Forty groups of 200 rows around a mean, with a scale, and of each group another measurement."""
+    rng, groups = np.random.default_rng(8), 40
+    group, effects = np.arange(8_000) % groups, rng.normal(1.0, 0.4, groups)
+    y, other = rng.normal(effects[group], 1.0), rng.normal(effects, 0.2)
+    with pm.Model() as model:
+        mu, tau = pm.Normal("mu", 0, 3), pm.HalfNormal("tau", 1)
+        theta = pm.Normal("theta", mu, tau, shape=groups)
+        pm.Normal("other", theta, 0.2, observed=other)
+        pm.Normal("y", theta[group], 1.0, observed=y)
+    return model, np.bincount(group, y, groups) / 200, other
+
+
+def exact_of_centred(means, other):
+    """Means and sds by quadrature over mean and scale: given those, effects are normal."""
+    mu, log_tau = np.meshgrid(np.linspace(0.4, 1.6, 121), np.linspace(-2.2, 0.6, 141), indexing="ij")
+    mu, tau = mu.ravel()[:, None], np.exp(log_tau.ravel())[:, None]
+    precision = 200.0 + 25.0
+    told = (200.0 * means + 25.0 * other) / precision
+    heights = stats.norm.logpdf(mu, 0, 3)[:, 0] + (stats.halfnorm.logpdf(tau) + np.log(tau))[:, 0]
+    heights += stats.norm.logpdf(told, mu, np.hypot(tau, precision**-0.5)).sum(axis=1)
+    chances = np.exp(heights - heights.max())
+    chances /= chances.sum()
+    variance = 1.0 / (precision + tau**-2)
+    first = variance * (precision * told + mu * tau**-2)
+    values = np.column_stack([mu, tau, first])
+    right = chances @ values
+    second = chances @ np.column_stack([mu**2, tau**2, first**2 + variance])
+    return right, np.sqrt(second - right**2), np.zeros(len(right))
+
+
+def test_a_centred_hierarchy_with_a_value_of_each_group(centred):
+    """Oracle: quadrature. Each of 84 comparisons fails with a chance of 3e-4; a wrong scale is noticed."""
+    model, means, other = centred
+    fit, found = fitted(model)
+    drawn = np.concatenate([found["mu"][..., None], found["tau"][..., None], found["theta"]], axis=-1)
+    exact = exact_of_centred(means, other)
+    check_moments(drawn, exact)
+    with pytest.raises(AssertionError):
+        check_moments(drawn, exact_of_centred(means, means))
+    assert fit.forecast.size == 8_000
+
+
+RARE = 0.005, 0.01, 0.05, 0.3
+
+
+def test_rare_indicator_columns_are_right_by_pymc_and_numba():
+    """Oracle: importance sampling with all rows. Laplace's own means, the mode, are not right."""
+    rng = np.random.default_rng(9)
+    x = np.column_stack([np.ones(6_000), rng.random((6_000, len(RARE))) < RARE]).astype(float)
+    y = (rng.random(6_000) < 1 / (1 + np.exp(-(x @ [-1.0, 2.4, -1.0, 0.5, 0.5])))).astype(float)
+    with pm.Model() as model:
+        b = pm.Normal("b", 0, 10, shape=x.shape[1])
+        pm.Bernoulli("y", logit_p=pm.math.dot(x, b), observed=y)
+    fit, found = fitted(model)
+    kinds, kind = np.unique(x, axis=0, return_inverse=True)  # of rows: they are few
+    ones, counts = np.bincount(kind, y), np.bincount(kind)
+
+    def log_density(points):
+        s = points @ kinds.T
+        return s @ ones - np.logaddexp(0.0, s) @ counts - 0.005 * np.sum(points**2, axis=1)
+
+    exact = moments(log_density, fit.law, np.asarray, rng, points=200_000)
+    check_moments(found["b"], exact)
+    with pytest.raises(AssertionError):
+        check_moments(found["b"], (fit.mode, exact[1], exact[2]))
+    given = logistic.log_factor, logistic.terms, (x, y), len(x)
+    by_numba = gr.posterior(*given, start=np.zeros(5), log_prior=log_prior, progress=False)
+    check_moments(by_numba.sample(2000, rng=3, progress=False)["position"], exact)
 
 
 def mixture():

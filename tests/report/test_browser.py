@@ -4,13 +4,15 @@ import shutil
 from contextlib import contextmanager
 
 import pytest
+from tests.report.persons import register
 from tests.report.sight import contrast
 from tests.report.studies import chosen, lane, race, rows, study
 
 from gumbelrace.paper.synthetic import synthetic_page
 from gumbelrace.report.choosing import choice_page
 from gumbelrace.report.demo import demo_page
-from gumbelrace.report.page import DARK, LIGHT, write_page
+from gumbelrace.report.page import DARK, LIGHT, Page, write_page
+from gumbelrace.report.persons import persons_section
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium")
@@ -47,13 +49,17 @@ def files(tmp_path_factory):
     lanes = [lane("Think step by step, " * 9, "best"), *(lane(f"p{n}", "out", 40) for n in range(9))]
     failed = [("p" * 200, n, "x" * 900) for n in range(3)]
     write_page(folder / "choice.html", choice_page(chosen(*lanes, failures=failed)))
+    who = Page("Who is who", "465 mentions are of 30 persons.", sections=[persons_section(register(), 40)])
+    write_page(folder / "who.html", who)
     return folder
 
 
 @contextmanager
-def opened(browser, path, width, scheme="light"):
+def opened(browser, path, width, scheme="light", scripts=True):
     """Open a page; give it with what it asked the network for and complained about."""
-    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    context = browser.new_context(
+        viewport={"width": width, "height": 800}, color_scheme=scheme, java_script_enabled=scripts
+    )
     page, requests, complaints = context.new_page(), [], []
     page.on("request", lambda request: requests.append(request.url))
     page.on("console", lambda message: complaints.append(message.text))
@@ -65,7 +71,12 @@ def opened(browser, path, width, scheme="light"):
 
 everywhere = pytest.mark.parametrize(
     ("name", "width", "scheme"),
-    [(n, w, s) for n in ("study", "demo", "choice") for w in (WIDE, NARROW) for s in ("light", "dark")],
+    [
+        (n, w, s)
+        for n in ("study", "demo", "choice", "who")
+        for w in (WIDE, NARROW)
+        for s in ("light", "dark")
+    ],
 )
 
 
@@ -141,6 +152,69 @@ def test_tables_scroll_in_their_own_box_on_a_phone(browser, files):
         )
     assert boxes
     assert all(inner > outer and outer <= NARROW for inner, outer in boxes)
+
+
+@pytest.mark.parametrize("name", ["study", "demo", "choice"])
+def test_the_first_screen_has_the_answer_and_the_picture(browser, files, name):
+    """The answer is whole, and the picture begins, on a laptop; a phone has the answer's first lines."""
+    with opened(browser, files / f"{name}.html", WIDE) as (page, _, _):
+        answer, picture = (page.evaluate(BOX_OF, what) for what in (".answer", ".pictured .panel svg"))
+        title = page.evaluate(BOX_OF, "h1")
+        assert title["bottom"] <= answer["top"] < answer["bottom"] < picture["top"] < 500
+        facts = page.evaluate(BOX_OF, ".aside")
+        assert facts["right"] > 0.9 * WIDE  # the width is used
+    with opened(browser, files / f"{name}.html", NARROW) as (page, _, _):
+        assert page.evaluate(BOX_OF, ".answer")["top"] < 250
+
+
+BOX_OF = "selector => document.querySelector(selector).getBoundingClientRect().toJSON()"
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_a_person_is_found_and_opened_by_keyboard(browser, files, width):
+    with opened(browser, files / "who.html", width) as (page, _, complaints):
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.id") == "wanted"
+        page.keyboard.type("ZOE <script>")
+        assert page.text_content("#found") == "30 found"
+        page.fill("#wanted", "#28")
+        assert page.text_content("#found") == "1 found"
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#matches details[open] td")
+        assert page.text_content("#matches td") == "0.25"
+        assert page.evaluate("document.querySelectorAll('#matches tbody tr').length") == 25
+        assert "rows of clusters.csv with cluster 28" in page.text_content("#matches details")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        # Nothing that others wrote has run or become an element.
+        assert page.title() == "Who is who"
+        assert page.evaluate("document.querySelectorAll('img').length") == 0
+        assert complaints == []
+        page.fill("#wanted", "nobody of this name")
+        assert page.text_content("#found") == "0 found"
+
+
+def test_persons_can_be_read_without_scripts(browser, files):
+    with opened(browser, files / "who.html", WIDE, scripts=False) as (page, _, _):
+        assert page.is_hidden("#wanted")
+        assert "needs JavaScript" in page.inner_text(".finder")
+        page.click("summary >> nth=0")
+        assert page.is_visible("details[open] table")
+
+
+def test_a_script_from_elsewhere_does_not_run(browser, tmp_path):
+    """Negative control: were markup to come through, the policy would stop it, and the check would tell."""
+    text = (tmp_path / "bad.html", tmp_path / "worse.html")
+    write_page(text[0], Page("Before", "x", sections=[persons_section(register(3), 40)]))
+    broken = (
+        text[0].read_text(encoding="utf-8").replace("</main>", "<script>document.title='after'</script>")
+    )
+    text[0].write_text(broken, encoding="utf-8")
+    text[1].write_text(broken.replace("Content-Security-Policy", "x"), encoding="utf-8")
+    for path, title in zip(text, ("Before", "after"), strict=True):
+        with opened(browser, path, WIDE) as (page, _, complaints):
+            assert page.title() == title
+            assert bool(complaints) == (title == "Before")
 
 
 def test_a_page_that_is_too_wide_would_be_noticed(browser, tmp_path):

@@ -15,7 +15,7 @@ def written(folder, text=TEXT):
 
 
 def test_columns_are_found_by_their_names(tmp_path):
-    ids, found, skipped = read_mentions(written(tmp_path))
+    ids, found, skipped, _ = read_mentions(written(tmp_path))
     assert not skipped
     assert ids == ["a", "b"]
     assert found.block_names == ("x", "y")
@@ -24,7 +24,7 @@ def test_columns_are_found_by_their_names(tmp_path):
 
 
 def test_columns_are_mapped_and_left_out(tmp_path):
-    ids, found, _ = read_mentions(written(tmp_path), {"label": "person", "block": "", "mention_id": ""})
+    ids, found, _, _ = read_mentions(written(tmp_path), {"label": "person", "block": "", "mention_id": ""})
     assert ids == ["0", "1"]
     assert found.block_names == ("li w",)
     assert found.label.tolist() == [0, -1]
@@ -32,7 +32,7 @@ def test_columns_are_mapped_and_left_out(tmp_path):
 
 def test_rows_without_an_author_are_skipped_and_named(tmp_path):
     path = written(tmp_path, TEXT.replace("mention_id,author", "Mention_ID,AUTHOR") + "c,,,,\n,,,,\n,,,,\n")
-    ids, found, skipped = read_mentions(path)
+    ids, found, skipped, _ = read_mentions(path)
     assert (ids, skipped) == (["a", "b"], ["c", "row 3", "row 4"])
     assert len(found.label) == 2
 

@@ -18,14 +18,12 @@ from gumbelrace.tables.population import (
     FEWEST_CHUNKS,
     MOST_CHUNKS,
     Chunks,
-    RowFile,
     Scores,
     Wanted,
     chunk_length,
-    npy_layout,
     open_scores,
-    stretches,
 )
+from gumbelrace.tables.rowfile import RowFile, npy_layout, stretches
 from gumbelrace.tables.source import Source
 
 DTYPES = ["?", "<i1", "<u2", "<i4", ">i4", "<i8", "<f2", "<f4", ">f4", "<f8", ">f8"]

@@ -7,7 +7,7 @@ from pyarrow import parquet
 
 from gumbelrace.paper.claims import Claim
 from gumbelrace.paper.synthetic_study import Problem
-from gumbelrace.tables.writing import write_rows
+from gumbelrace.tables.writing import Kind, write_rows
 
 ROWS = [Problem(2, "normal", 0.1), Problem(10, "log,normal", 1 / 3)]
 
@@ -20,11 +20,19 @@ def test_csv(tmp_path):
 
 
 def test_parquet(tmp_path):
-    assert write_rows(tmp_path, "problems", ROWS) == ["problems.csv", "problems.parquet"]
+    assert write_rows(tmp_path, "problems", ROWS, Kind.PARQUET) == "problems.parquet"
     read = parquet.read_table(tmp_path / "problems.parquet").to_pylist()
     assert [Problem(**row) for row in read] == ROWS
-    write_rows(tmp_path, "claims", [Claim("σ", "δ", None), Claim("a", "b", True, "c")])
+    claims = [Claim("σ", "δ", None), Claim("a", "b", True, "c")]
+    write_rows(tmp_path, "claims", claims, Kind.PARQUET)
     assert parquet.read_table(tmp_path / "claims.parquet").column("held").to_pylist() == [None, True]
+
+
+def test_a_table_is_there_once(tmp_path):
+    """The kind that is asked for replaces the other."""
+    for kind in (Kind.CSV, Kind.PARQUET, Kind.CSV):
+        assert write_rows(tmp_path, "problems", ROWS, kind) == f"problems.{kind}"
+        assert [path.name for path in tmp_path.iterdir()] == [f"problems.{kind}"]
 
 
 def test_an_error_leaves_the_old_file(tmp_path):

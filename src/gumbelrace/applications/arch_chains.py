@@ -1,11 +1,10 @@
 """Chains over the orders of an ARCH model, what they say and what they took: `gumbelrace arch`."""
 
 import itertools
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -14,12 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.applications.arch import (
-    Estimates,
     Fitted,
     Order,
     Setting,
-    bic_by_package,
-    by_importance,
     fit_orders,
     log_normalised,
     posterior,
@@ -34,9 +30,13 @@ from gumbelrace.kernels.model_choice import CarlinChib, ModelChoice
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.race import Race
 from gumbelrace.models.arch.data import Returns
+from gumbelrace.tables.writing import Kind
 from gumbelrace.verdict import Audit
 
 Floats = NDArray[np.float64]
+# Likelihoods that the audit of raced chains alone may read: those of 1,500 exact steps of six orders and
+# 13,000 rows. It checks so many steps at least.
+AUDIT_READS, FEWEST_AUDITED = 1500 * 6 * 13_000, 20
 # Points of a track, and lags of an autocorrelation.
 MOMENTS, LAGS = 60, 60
 RACED, EXACT = "raced", "exact"
@@ -240,19 +240,6 @@ def correlations(sampler: Sampled, setting: Setting) -> Iterator[Correlation]:
         yield Correlation(sampler.name, lag, float(product.mean() / scale))
 
 
-class Compared(NamedTuple):
-    """log p(q | r) of one order by several ways, and the standard errors."""
-
-    order: int
-    visits: int
-    log_probability: float
-    error: float
-    importance: float
-    importance_error: float
-    laplace: float
-    bic: float | None  # of the package `arch`; lower is better
-
-
 class Parameter(NamedTuple):
     """A parameter of the most probable model."""
 
@@ -272,8 +259,6 @@ class ArchResult:
     start: ModelChoice  # where they started, with the adapted weights
     raced: Sampled
     audit: Audit  # decisions of theirs that were made again exactly
-    importance: Estimates  # of log p(q | r), by importance sampling
-    bic: list[float] | None = None  # of each order, by the package `arch`
 
     @property
     def best(self) -> int:
@@ -285,12 +270,22 @@ class ArchResult:
         return (self.raced,)
 
     @property
-    def orders(self) -> list[Any]:
-        found = []
-        for k, (order, visits, log_p, error, laplace) in enumerate(self.raced.orders):
-            importance, spread = (float(values[k]) for values in self.importance)
-            bic = None if self.bic is None else self.bic[k]
-            found.append(Compared(order, visits, log_p, error, importance, spread, laplace, bic))
+    def orders(self) -> Sequence[Order]:
+        return self.raced.orders
+
+    @property
+    def probability(self) -> tuple[float, float]:
+        """Probability of the most probable model, and its standard error."""
+        log_p, error = self.raced.orders[self.best].log_probability, self.probability_errors[self.best]
+        return float(np.exp(log_p)), float(error)
+
+    @property
+    def probability_errors(self) -> Floats:
+        """Standard errors of the probabilities of all models, of 0 for those that were not visited."""
+        p = np.exp([one.log_probability for one in self.raced.orders])
+        error = np.array([one.error if one.visits else 0.0 for one in self.raced.orders])
+        # log p_q = e_q - log Σ exp e_k has derivatives δ_qk - p_k.
+        found: Floats = p * np.sqrt(np.square(np.eye(len(p)) - p) @ np.square(error))
         return found
 
     @property
@@ -311,15 +306,6 @@ class ArchResult:
         names = [*(f"α{i}" for i in range(model.order + 1)), "ν"]
         return [summary(name, column) for name, column in zip(names, values.T, strict=True)]
 
-    @property
-    def apart(self) -> float:
-        """Largest difference from importance sampling, in standard errors, of the orders visited."""
-        seen = [one for one in self.orders if one.visits]
-        return max(
-            math.fabs(x.log_probability - x.importance) / math.hypot(x.error, x.importance_error)
-            for x in seen
-        )
-
 
 def summary(name: str, values: Floats) -> Parameter:
     low, high = np.quantile(values, [0.025, 0.975])
@@ -335,40 +321,50 @@ def check_packages() -> None:
 def choose_order(
     returns: Returns, orders: Sequence[int], plan: Plan, folder: Path, waiting: Waiting = nullcontext
 ) -> ArchResult:
-    """Fit all orders and run chains over them.
+    """Fit all orders and run raced chains over them.
 
     What was stopped goes on where it was: its chains have checkpoints in `folder`. `waiting` shows what is
     being done where a chain does not show how far it is.
     """
     with waiting("fitting all orders"):
         fitted = fit_orders(returns, orders, rng=np.random.default_rng(plan.seed))
-    result = run_chains(fitted, plan, checkpoints(folder, plan))
-    with waiting("fitting all orders by the package arch"):
-        return replace(result, bic=bic_by_package(returns, orders))
+    return run_chains(fitted, plan, checkpoints(folder, plan), waiting=waiting)
 
 
 def checkpoints(folder: Path, plan: Plan) -> Path:
     return folder / f"arch-{plan.steps}-{plan.chains}-{plan.seed}"
 
 
-def run_chains(fitted: Fitted, plan: Plan, folder: Path, progress: bool = True) -> ArchResult:
+def run_chains(
+    fitted: Fitted, plan: Plan, folder: Path, progress: bool = True, waiting: Waiting = nullcontext
+) -> ArchResult:
     race, runs = Race(delta=plan.delta, first=plan.first), Runs(fitted, plan, folder, progress)
     start = runs.adapted(fitted.kernel(race, adapt_for=plan.adapt)).last[0]._replace(iteration=0)
     raced = runs.sampled(RACED, fitted.kernel(race), start, plan.steps)
-    share = min(1.0, plan.audited / (raced.trace.chains * raced.trace.draws))
-    audit = raced.trace.audit(share, rng=plan.rng("audit"))
-    return ArchResult(fitted, plan, start, raced, audit, by_importance(fitted, plan.rng("evidence")))
+    with waiting("checking decisions exactly"):
+        affordable = max(FEWEST_AUDITED, AUDIT_READS // fitted.exact_reads)
+        return ArchResult(fitted, plan, start, raced, audit_of(raced, plan, min(plan.audited, affordable)))
 
 
-def write_result(folder: Path, result: ArchResult) -> dict[str, str]:
-    """Write what a page shows, and the chains; return the files and what is in them."""
+def audit_of(raced: Sampled, plan: Plan, steps: int) -> Audit:
+    """Make the decisions of so many steps again exactly."""
+    share = min(1.0, steps / (raced.trace.chains * raced.trace.draws))
+    return raced.trace.audit(share, rng=plan.rng("audit"))
+
+
+def write_result(folder: Path, result: ArchResult, kind: Kind = Kind.CSV) -> dict[str, str]:
+    """Write what a page shows; return the files and what is in them."""
     tables: dict[str, tuple[str, Sequence[Any]]] = {
         "orders": ("log p(q | r) of each order, with its error", result.orders),
         "parameters": ("parameters of the most probable order", result.parameters),
         "tracks": ("estimates of log p(q | r) over time", result.tracks),
         "correlations": ("autocorrelation of the order", result.correlations),
     }
-    files = write_tables(folder, tables)
+    return write_tables(folder, tables, kind)
+
+
+def write_trace(folder: Path, result: ArchResult) -> dict[str, str]:
+    """Write the raced chains, with the parameters of all orders: some hundred megabytes."""
     with unfinished(folder / TRACE) as path:
         result.raced.trace.to_arviz().to_netcdf(path)
-    return {**files, TRACE: "the raced chains, for ArviZ"}
+    return {TRACE: "the raced chains, for ArviZ"}

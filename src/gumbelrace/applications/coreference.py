@@ -8,7 +8,8 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
@@ -18,7 +19,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.applications.store import Stopped, Store, done_in_threads, stored, write_tables
+from gumbelrace.applications.certainty import (
+    NOWHERE,
+    Sure,
+    Threshold,
+    certainty,
+    is_right,
+    joined,
+    thresholds,
+)
+from gumbelrace.applications.store import Stop, Stopped, Store, do_pieces, stored, write_tables
 from gumbelrace.kernels.clusters.kernel import ClusterGibbs
 from gumbelrace.kernels.clusters.worker import MOST_KEPT, Keep
 from gumbelrace.kernels.gibbs import Labels
@@ -33,6 +43,7 @@ from gumbelrace.models.coreference.mentions import MISSING, Block, Mentions, blo
 from gumbelrace.models.coreference.simulate import simulate
 from gumbelrace.population.pairs import Pairs
 from gumbelrace.tables.mentions import ReadMentions
+from gumbelrace.tables.writing import Kind
 from gumbelrace.verdict import clopper_pearson
 
 # Rows at the first look at a cluster: the paper's.
@@ -41,6 +52,15 @@ Indices = NDArray[np.int64]
 # Choices that are made again exactly, about so many.
 AUDITED = 20_000
 CONFIDENCE = 0.95
+# Factors that are computed to know how long one takes.
+TIMED = 20_000
+DIGITS = 4  # of probabilities in tables
+CLUSTERS = "the cluster of each mention"
+SURE_CLUSTERS = (
+    "the cluster of each mention, the probability that it belongs there, and the runner-up: the cluster it "
+    "is in most often otherwise (-1: one of its own; nothing: it never left)"
+)
+THRESHOLDS_OF = "B³ if mentions below a probability are taken out of their clusters"
 
 
 class Sampler(NamedTuple):
@@ -76,6 +96,9 @@ class Search:
     placed: bool = False
     merges: bool = True  # whether to try to merge clusters after each sweep
     starts: int = 4  # searches of a block; the partition of highest probability is kept
+    # Sweeps at temperature 1 after the search of a task's first sampler and run, which say how sure its
+    # clusters are; 0: none.
+    samples: int = 0
 
     def kernel(self, pairs: Pairs, sampler: Sampler) -> ClusterGibbs:
         """Make the kernel whose steps are the sweeps."""
@@ -108,6 +131,7 @@ class Searched(NamedTuple):
     rewards: list[int]  # those of an exact sweep
     seconds: list[float]  # processor time
     weighing: int  # factors computed to compare the starts
+    sure: list[Any] | None = None  # the fields of `Sure`, if that was asked for
 
 
 def searched(
@@ -263,6 +287,23 @@ class Resolved:
     # By sampler, the clusters of its first run: a number for each mention, -1 for those not searched.
     clusters: dict[str, Indices]
     audits: list[Checked]  # of each sampler that races
+    sure: Sure | None = None  # how sure the clusters of the first sampler are, if that was asked for
+    pair_seconds: float | None = None  # processor time of computing one factor, if a sampler races
+
+    @functools.cached_property
+    def thresholds(self) -> list[Threshold]:
+        """B³ against the probability below which mentions are taken out; none without labels."""
+        found = self.clusters[self.task.samplers[0]]
+        if self.sure is None or judged(self.task, found) is None:
+            return []
+        rows = np.flatnonzero(found >= 0)
+        probability = np.array(self.sure.probability)[rows]
+        return thresholds(self.task.mentions.label[rows], found[rows], probability, self.task.complete)
+
+    @functools.cached_property
+    def right(self) -> NDArray[np.float64]:
+        """Whether each mention is with its person, where that is known; see `is_right`."""
+        return is_right(self.task.mentions.label, self.clusters[self.task.samplers[0]])
 
     def last(self, sampler: str) -> list[Point]:
         """Give the last point of each run of a sampler."""
@@ -272,35 +313,63 @@ class Resolved:
 def simulated_mentions(count: int, seed: int) -> ReadMentions:
     """Simulate mentions, whose identifiers are their numbers."""
     columns = simulate(count, np.random.default_rng([seed, 20]))
-    return ReadMentions([str(row) for row in range(len(columns["author"]))], mentions(columns))
+    ids = [str(row) for row in range(len(columns["author"]))]
+    return ReadMentions(ids, mentions(columns), texts=columns)
 
 
 def resolve(
-    task: Task, folder: Path, jobs: int = 1, finished: Callable[[int], None] = lambda mentions: None
+    task: Task,
+    folder: Path,
+    workers: Executor | None = None,
+    finished: Callable[[int], None] = lambda mentions: None,
 ) -> Resolved:
-    """Search every block by every sampler, in threads.
+    """Search every block by every sampler, by workers; by default in a thread.
 
     What was stopped goes on where it was: finished blocks lie in `folder`. `finished` is called with the
     number of mentions of each block that is done.
     """
     largest_first = sorted(range(len(task.rows)), key=lambda b: -len(task.rows[b]))
     pieces = [Piece(*one) for one in product(largest_first, task.samplers, range(task.runs))]
-    # A few blocks are kept, as several samplers and runs need them one after the other.
-    block = functools.lru_cache(maxsize=jobs + 1)(lambda b: block_of(task.mentions, task.rows[b]))
-    work = {piece.key: partial(one_block, task, block, piece) for piece in pieces}
-    sizes = {piece.key: len(task.rows[piece.block]) for piece in pieces}
-    with stored(folder, task.identity) as store:
-        done_in_threads(work, store, jobs, lambda key: finished(sizes[key]))
+    keys = {piece.key: piece for piece in pieces}
+    given = nullcontext(workers) if workers else ThreadPoolExecutor(1)
+    with stored(folder, task.identity) as store, given as pool:
+        do_pieces(
+            partial(one_block, task, Blocks(task)),
+            keys,
+            store,
+            pool,
+            lambda key: finished(len(task.rows[keys[key].block])),
+        )
         return summed_up(task, store)
 
 
-def one_block(
-    task: Task, prepared: Callable[[int], Block], piece: Piece, stop: threading.Event
-) -> Searched:
+class Blocks:
+    """Blocks of a task: a few are kept, as several samplers and runs need them one after the other."""
+
+    KEPT = 16
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._made = functools.lru_cache(self.KEPT)(lambda b: block_of(task.mentions, task.rows[b]))
+
+    def __reduce__(self) -> Any:
+        """Leave to pickle what blocks are made of."""
+        return Blocks, (self._task,)
+
+    def __call__(self, number: int) -> Block:
+        """Give a block."""
+        return self._made(number)
+
+
+def one_block(task: Task, prepared: Callable[[int], Block], piece: Piece, stop: Stop) -> Searched:
     """Search a block; the same random numbers for every sampler."""
     kernel = task.search.kernel(task.factor.pairs(prepared(piece.block)), SAMPLERS[piece.sampler])
     rng = np.random.default_rng([task.seed, piece.run, piece.block])
-    return searched(kernel, task.search, rng, stop)
+    found = searched(kernel, task.search, rng, stop)
+    if not task.search.samples or (piece.sampler, piece.run) != (task.samplers[0], 0):
+        return found
+    sure = certainty(kernel, found.labels[-1], task.search.samples, rng, stop)
+    return found._replace(sure=[*sure])
 
 
 def summed_up(task: Task, store: Store) -> Resolved:
@@ -314,11 +383,47 @@ def summed_up(task: Task, store: Store) -> Resolved:
                 clusters[sampler] = together(task, [found.labels[-1] for found in blocks])
     delta = task.search.delta
     races = [name for name in task.samplers if not isinstance(SAMPLERS[name].method(delta), Exact)]
-    return Resolved(task, points, clusters, [audited(task, store, name) for name in races])
+    audits = [audited(task, store, name) for name in races]
+    return Resolved(task, points, clusters, audits, sure_of(task, store), timed(task) if races else None)
+
+
+def sure_of(task: Task, store: Store) -> Sure | None:
+    """Put together how sure the clusters of all blocks are, runners-up by the numbers of `together`."""
+    if not task.search.samples:
+        return None
+    found = [Searched(*store.rows[Piece(b, task.samplers[0], 0).key]) for b in range(len(task.rows))]
+    parts, used = [Sure(*(one.sure or ())) for one in found], 0
+    runners = []
+    for one, part in zip(found, parts, strict=True):
+        clusters, chosen = np.unique(one.labels[-1]), np.array(part.runner_up)
+        runners.append(np.where(chosen < 0, chosen, used + np.searchsorted(clusters, chosen)))
+        used += len(clusters)
+    size = len(task.mentions)
+    return Sure(
+        joined([part.probability for part in parts], task.rows, size, np.nan).tolist(),
+        joined(runners, task.rows, size, NOWHERE).astype(np.int64).tolist(),
+        joined([part.runner_up_probability for part in parts], task.rows, size, np.nan).tolist(),
+    )
+
+
+def timed(task: Task) -> float:
+    """Measure how long a factor takes, in the largest block."""
+    rows = max(task.rows, key=len)
+    pairs = task.factor.pairs(block_of(task.mentions, rows))
+    i, j = np.random.default_rng(task.seed).integers(len(rows), size=(2, TIMED))
+    i, j = i[i != j], j[i != j]
+    if len(i) == 0:
+        return 0.0
+    pairs.values(i, j)  # compiled, and in the caches
+    started = time.thread_time()
+    pairs.values(i, j)
+    return (time.thread_time() - started) / len(i)
 
 
 def run_points(task: Task, sampler: str, run: int, blocks: Sequence[Searched]) -> Iterator[Point]:
-    evaluations, exact = (np.sum([found[k] for found in blocks], axis=0) for k in (1, 2))
+    evaluations, exact = (
+        np.sum([getattr(found, name) for found in blocks], axis=0) for name in ("evaluations", "rewards")
+    )
     seconds = np.cumsum(np.sum([found.seconds for found in blocks], axis=0))
     so_far, exact_so_far = np.cumsum(evaluations), np.cumsum(exact)
     so_far[-1] += sum(found.weighing for found in blocks)
@@ -374,21 +479,47 @@ def audited(task: Task, store: Store, sampler: str) -> Checked:
 
 
 class Assigned(NamedTuple):
-    """A row of clusters.csv."""
+    """A row of the table of clusters."""
 
     mention_id: str
     block: str
     cluster: int
 
 
-def write_resolved(folder: Path, resolved: Resolved, ids: Sequence[str]) -> dict[str, str]:
-    """Write the clusters and what a page shows; return the files and what is in them."""
+class SurelyAssigned(NamedTuple):
+    """A row of the table of clusters that says how sure it is."""
+
+    mention_id: str
+    block: str
+    cluster: int
+    probability: float | None  # that the mention sits with the core of its cluster
+    # The cluster it sits with most often otherwise; -1: by itself; None: it never left.
+    runner_up: int | None
+    runner_up_probability: float | None
+
+
+def assigned(resolved: Resolved, ids: Sequence[str]) -> list[Any]:
+    """Give the cluster of each mention, and how sure it is where that is known."""
     found = resolved.task.mentions
     clusters = resolved.clusters[resolved.task.samplers[0]].tolist()
     names = [found.block_names[number] for number in found.block.tolist()]
-    rows = [Assigned(*row) for row in zip(ids, names, clusters, strict=True)]
+    rows = zip(ids, names, clusters, strict=True)
+    if resolved.sure is None:
+        return [Assigned(*row) for row in rows]
+    return [
+        SurelyAssigned(*row, round(p, DIGITS), None if other == NOWHERE else other, round(q, DIGITS))
+        for row, p, other, q in zip(rows, *resolved.sure, strict=True)
+    ]
+
+
+def write_resolved(
+    folder: Path, resolved: Resolved, ids: Sequence[str], kind: Kind = Kind.CSV
+) -> dict[str, str]:
+    """Write the clusters and what a page shows; return the files and what is in them."""
     tables: dict[str, tuple[str, Sequence[Any]]] = {
-        "clusters": ("the cluster of each mention", rows),
+        "clusters": (CLUSTERS if resolved.sure is None else SURE_CLUSTERS, assigned(resolved, ids)),
         "sweeps": ("what each sweep reached and took", resolved.points),
     }
-    return write_tables(folder, tables)
+    if resolved.thresholds:
+        tables["thresholds"] = (THRESHOLDS_OF, resolved.thresholds)
+    return write_tables(folder, tables, kind)

@@ -1,4 +1,4 @@
-"""Long work in pieces, done in threads; what is finished is on disk, and work that was stopped goes on.
+"""Long work in pieces, by threads or others; what is finished is on disk, and stopped work goes on.
 
 Results are written as tables, each with a few words on what is in it.
 """
@@ -7,14 +7,14 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, Future, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from gumbelrace.chain.checkpoint import opened
 from gumbelrace.core.atomic import named
-from gumbelrace.tables.writing import write_rows
+from gumbelrace.tables.writing import Kind, write_rows
 
 ROWS = "rows.jsonl"
 
@@ -65,42 +65,52 @@ def stored(folder: Path, identity: dict[str, Any]) -> Iterator[Store]:
         yield Store(place / ROWS)
 
 
+class Stop(threading.Event):
+    """Says that work is to stop; in another process nobody does, and who wants it stopped ends that."""
+
+    def __reduce__(self) -> Any:
+        """Leave nothing to pickle."""
+        return Stop, ()
+
+
 # Does a piece of work; looks from time to time whether it is to stop, and then raises `Stopped`.
-Work = Callable[[threading.Event], Any]
+Work = Callable[[Any, Stop], Any]
 
 
 class Stopped(Exception):
     """The work was stopped before it was done."""
 
 
-def done_in_threads(
-    work: Mapping[str, Work], store: Store, jobs: int, finished: Callable[[str], None]
+def do_pieces(
+    work: Work,
+    pieces: Mapping[str, Any],
+    store: Store,
+    workers: Executor,
+    finished: Callable[[str], None],
 ) -> None:
-    """Do what is not in the store yet, in this order, and put its results there by their keys.
+    """Do the pieces that are not in the store yet, in this order; put what `work` gives there by key.
 
     `finished` is called with the key of each piece that is done, or was before.
     """
-    stop = threading.Event()
-    with ThreadPoolExecutor(jobs) as pool:
-        futures: dict[Future[Any], str] = {}
-        for key, piece in work.items():
-            if key in store.rows:
-                finished(key)
-            else:
-                futures[pool.submit(piece, stop)] = key
-        try:
-            for future in as_completed(futures):
-                store.add(futures[future], future.result())
-                finished(futures[future])
-        finally:  # also after Ctrl-C: what is under way ends soon
-            stop.set()
-            pool.shutdown(cancel_futures=True)
+    stop = Stop()
+    futures: dict[Future[Any], str] = {}
+    for key, piece in pieces.items():
+        if key in store.rows:
+            finished(key)
+        else:
+            futures[workers.submit(work, piece, stop)] = key
+    try:
+        for future in as_completed(futures):
+            store.add(futures[future], future.result())
+            finished(futures[future])
+    finally:  # also after Ctrl-C: what is under way ends soon
+        stop.set()
+        for future in futures:
+            future.cancel()
 
 
-def write_tables(folder: Path, tables: Mapping[str, tuple[str, Sequence[Any]]]) -> dict[str, str]:
+def write_tables(
+    folder: Path, tables: Mapping[str, tuple[str, Sequence[Any]]], kind: Kind = Kind.CSV
+) -> dict[str, str]:
     """Write tables, given as name -> (what is in it, rows); return the files and what is in them."""
-    return {
-        file: contents
-        for name, (contents, rows) in tables.items()
-        for file in write_rows(folder, name, rows)
-    }
+    return {write_rows(folder, name, rows, kind): contents for name, (contents, rows) in tables.items()}

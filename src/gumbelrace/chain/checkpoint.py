@@ -60,7 +60,7 @@ def _refuse_foreign(folder: Path) -> None:
     if not folder.exists():
         return
     if not folder.is_dir() or {item.name for item in folder.iterdir()} - {LOCK, RUN + UNFINISHED}:
-        with _damage(folder / RUN):
+        with damage(folder / RUN):
             found = json.loads((folder / RUN).read_bytes())
             if {key: found[key] for key in FORMAT} != FORMAT:
                 raise ValueError(f"{RUN} is of another format")
@@ -110,7 +110,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _damage(path: Path) -> Iterator[None]:
+def damage(path: Path) -> Iterator[None]:
     """Say that a file is damaged, whatever its reader stumbles over."""
     try:
         yield
@@ -153,7 +153,7 @@ class ChainFiles:
         """Bring a chain to where it was saved, if it was."""
         if not self.position.exists():
             return
-        with _damage(self.position):
+        with damage(self.position):
             # NumPy would leave a damaged file open.
             with open(self.position, "rb") as file, np.load(file, allow_pickle=False) as stored:
                 position = json.loads(stored["position"].tobytes())
@@ -161,7 +161,7 @@ class ChainFiles:
             kept = chain.plan.kept(position["done"])
             self._refuse_shorter(chain, position["done"])
             _move(chain, position, leaves)
-        with _damage(self.draws):
+        with damage(self.draws):
             self._crc = self._load(chain.columns, kept)
             if self._crc != position["crc"]:
                 raise ValueError("wrong checksum")

@@ -20,6 +20,7 @@ from gumbelrace.chain.checkpoint import ChainFiles, opened, stream_fingerprint
 from gumbelrace.chain.kernel_data import Search
 from gumbelrace.chain.trace import Trace, checked, name_of
 from gumbelrace.chain.worker import NOTHING, Chain, Draw, Layout, Plan, added, flat
+from gumbelrace.core.progress import WANTED, Lines
 from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.errors import InvalidArgument, InvalidGenerator, ShapeMismatch
 from gumbelrace.kernels.base import Kernel, State
@@ -35,11 +36,12 @@ def show_progress(
 ) -> Iterator[Callable[[], None]]:
     """Show how far chains are; call what is lent to bring it up to date.
 
-    Nothing is shown where nobody looks (the output is not a terminal), or without the package rich.
+    Where nobody looks (the output is not a terminal), or without the package rich, nothing is shown; but
+    commands want a plain line now and then.
     """
     console = (console or _console()) if wanted else None
     if console is None or not (console.is_terminal or console.is_jupyter):
-        yield lambda: None
+        yield _plain(chains) if wanted and WANTED.get() else lambda: None
         return
     lines = [[chain] for chain in chains] if len(chains) <= MOST_LINES else [list(chains)]
     with _display(console) as display:
@@ -51,6 +53,12 @@ def show_progress(
             display.refresh()
 
         yield refresh
+
+
+def _plain(chains: Sequence[Chain]) -> Callable[[], None]:
+    several = "s" * (len(chains) > 1)
+    lines = Lines(f"steps of {len(chains)} chain{several}", sum(chain.plan.total for chain in chains))
+    return lambda: lines(sum(chain.done for chain in chains))
 
 
 def _console() -> Any:

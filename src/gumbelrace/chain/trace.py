@@ -107,7 +107,8 @@ class Trace(Generic[State]):
     def __repr__(self) -> str:
         """Say in one line what there is."""
         off = f", law of decisions off by about {self.law_error:.1g}" if self.law_error > 0.0 else ""
-        ended = off + (", interrupted" if self.interrupted else "")
+        remark = f"; {self.kernel.remark}" if self.kernel.remark else ""
+        ended = off + (", interrupted" if self.interrupted else "") + remark
         return (
             f"Trace of {type(self.kernel).__name__}: {self.chains} chains of {self.draws} draws "
             f"({', '.join(self.names)}), {self.fraction:.2%} of factors read, "

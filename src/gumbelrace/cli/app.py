@@ -9,8 +9,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from gumbelrace.cli.text import one_line
+from gumbelrace.cli.text import one_line, with_address
 from gumbelrace.core.interrupts import INTERRUPTS
+from gumbelrace.core.progress import WANTED
 from gumbelrace.errors import GumbelraceError
 
 FAILED, INTERRUPTED = 2, 130
@@ -26,6 +27,7 @@ OUT_OF_MEMORY = (
 COMMANDS = {
     "best": "Find the column with the highest mean, reading as few rows as needed.",
     "sample": "Draw columns with probability proportional to exp(sum of the column).",
+    "shuffle": "Write the rows of a table in random order.",
     "choose": "Choose the best of a few prompts, models or settings, with few evaluations by a program.",
     "demo": "Show what the methods do on a built-in problem, in ten seconds.",
     "arch": "Find how many lags an ARCH model of a series of prices needs.",
@@ -65,6 +67,7 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; say in one line what stopped it."""
+        before = WANTED.set(True)
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
@@ -78,16 +81,19 @@ class Commands(TyperGroup):
             if not is_out_of_memory(error):
                 raise
             stop(described(error), FAILED)
+        finally:
+            WANTED.reset(before)
 
     def main(self, args: Any = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
         """Run the command line; say in one line what is wrong with it."""
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="replace")  # not every terminal knows δ
+        given = sys.argv[1:] if args is None else list(args)
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = lambda message, *_: complain(f"note: {message}")
-                result = super().main(args, standalone_mode=False, **extra)
+                result = super().main(with_address(given), standalone_mode=False, **extra)
         except UsageProblem as error:
             complain(usage(error))
             result = FAILED

@@ -1,5 +1,6 @@
 """``gumbelrace coreference``: clusters of mentions of authors, and weights fitted to labelled ones."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +11,7 @@ from typer.core import TyperGroup
 
 from gumbelrace.applications.coreference import (
     SAMPLERS,
+    Resolved,
     Search,
     Task,
     fitted,
@@ -18,12 +20,14 @@ from gumbelrace.applications.coreference import (
     simulated_mentions,
     write_resolved,
 )
-from gumbelrace.cli.folders import Folder, Restart, Run, results
+from gumbelrace.cli.folders import Folder, Keep, Restart, Run, results
 from gumbelrace.cli.shared import (
     Complete,
     Delta,
     Fields,
+    Format,
     Jobs,
+    Ray,
     Seed,
     Separator,
     counting,
@@ -31,11 +35,12 @@ from gumbelrace.cli.shared import (
     grouped,
     no_default,
     paragraphs,
-    processors,
     skipped,
     waiting,
+    workers,
     write_skipped,
 )
+from gumbelrace.core.pool import processors
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods.base import checked_delta
 from gumbelrace.models.coreference.factor import Factor
@@ -43,13 +48,15 @@ from gumbelrace.models.coreference.mentions import MISSING, blocks, mentions
 from gumbelrace.models.coreference.simulate import simulate
 from gumbelrace.report.coreference import coreference_page, summary, task_facts
 from gumbelrace.report.page import write_page
+from gumbelrace.report.persons import Register
 from gumbelrace.tables.delimited import dialect
 from gumbelrace.tables.mentions import ReadMentions, read_mentions
+from gumbelrace.tables.writing import Kind
 
 PAGE, AUTO = "coreference.html", "auto"
 # The command that needs no name.
 RESOLVE = "resolve"
-SWEEPS, STARTS = Search.sweeps, Search.starts
+SWEEPS, STARTS, SAMPLES = Search.sweeps, Search.starts, 40
 COMPARED = ("raced", "sums")
 # Simulated mentions to which the factor for others is fitted.
 FITTED = 3000
@@ -107,16 +114,23 @@ class ResolveOptions:
     starts: Annotated[
         int, typer.Option(min=1, metavar="N", help="Search each block so often; keep the most probable.")
     ] = STARTS
+    samples: Annotated[
+        int,
+        typer.Option(min=0, metavar="N", help="Sweeps at temperature 1 that say how sure clusters are."),
+    ] = SAMPLES
     runs: Annotated[int, typer.Option(min=1, metavar="N", help="Runs with other random numbers.")] = 1
     delta: Delta = 0.05
     seed: Seed = 0
     jobs: Jobs = None
+    ray: Ray = None
+    keep: Keep = False
+    kind: Format = Kind.CSV
     restart: Restart = False
 
     @property
     def run_options(self) -> dict[str, Any]:
         """Options on which clusters depend, besides mentions and weights; what is done serves more runs."""
-        names = ("sampler", "complete", "sweeps", "starts", "delta", "seed")
+        names = ("sampler", "complete", "sweeps", "starts", "samples", "delta", "seed")
         return {f"--{name}": getattr(self, name) for name in names}
 
 
@@ -148,19 +162,32 @@ def resolve_file(options: ResolveOptions) -> None:
     check_sampler(options.sampler)
     found, factor = mentions_and_factor(options)
     search = Search(
-        options.sweeps, max(1, 3 * options.sweeps // 10), delta=options.delta, starts=options.starts
+        options.sweeps,
+        max(1, 3 * options.sweeps // 10),
+        delta=options.delta,
+        starts=options.starts,
+        samples=options.samples,
     )
     samplers = chosen_samplers(options, largest=max(map(len, found.mentions.rows_by_block())))
     task = Task(found.mentions, factor, search, samplers, options.runs, options.seed, options.complete)
     run = Run("coreference", options.run_options, task.identity["mentions"])
-    with results(options.out, run, options.restart) as (folder, work):
-        with counting("clustering", task.work) as finished:
-            resolved = resolve(task, work / "search", options.jobs or processors(), finished)
+    with results(options.out, run, options.restart, options.keep) as (folder, work):
+        with workers(options.jobs, options.ray) as pool, counting("clustering", task.work) as finished:
+            resolved = resolve(task, work / "search", pool, finished)
         with waiting("making the page"):
-            files = write_resolved(folder, resolved, found.ids) | write_skipped(folder, found.skipped)
+            files = write_resolved(folder, resolved, found.ids, options.kind)
+            files |= write_skipped(folder, found.skipped)
             facts = task_facts(task) | {word.capitalize(): text for word, text in skipped(found)}
-            write_page(folder / PAGE, coreference_page(resolved, facts, files))
+            page = coreference_page(resolved, register(resolved, found, files), facts, files)
+            write_page(folder / PAGE, page)
     print(paragraphs([*summary(resolved), *skipped(found), ("page", str(folder / PAGE))]))
+
+
+def register(resolved: Resolved, found: ReadMentions, files: Iterable[str]) -> Register:
+    """Say which mentions a page shows as whose, and in which file all of them are."""
+    blocks = [found.mentions.block_names[number] for number in found.mentions.block.tolist()]
+    clusters, table = resolved.clusters[resolved.task.samplers[0]], next(iter(files))
+    return Register(found.ids, found.texts, blocks, clusters, resolved.sure, table)
 
 
 def mentions_and_factor(options: ResolveOptions) -> tuple[ReadMentions, Factor]:

@@ -26,6 +26,15 @@ Restart = Annotated[
 ]
 
 
+Keep = Annotated[
+    bool,
+    typer.Option(
+        "--keep",
+        help="Keep what a finished run needs no more: checkpoints, and chains where there are any.",
+    ),
+]
+
+
 class Run(NamedTuple):
     """What a folder of results is the result of."""
 
@@ -42,14 +51,19 @@ class Results(NamedTuple):
 
 
 @contextmanager
-def results(out: Path, run: Run, restart: bool) -> Iterator[Results]:
-    """Lend a folder for the results of a run: a new one, or that of the same run, which then goes on."""
+def results(out: Path, run: Run, restart: bool, keep: bool = False) -> Iterator[Results]:
+    """Lend a folder for the results of a run: a new one, or that of the same run, which then goes on.
+
+    Once the run is finished, what it would have gone on from is deleted, unless it is to be kept.
+    """
     place = Results(make_folder(out), out / WORK)
     if restart and place.work.is_dir():
         shutil.rmtree(place.work)
     _claim(place, run)
     try:
         yield place
+        if not keep:
+            _tidy(place)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(GOES_ON) from None
     except CheckpointBusy as error:
@@ -60,6 +74,21 @@ def results(out: Path, run: Run, restart: bool) -> Iterator[Results]:
         raise InvalidFile(f"{out} holds a run of another version; {REMEDY}") from error
     except CheckpointDamaged as error:
         raise InvalidFile(f"what {out} holds of an earlier run is damaged; {REMEDY}") from error
+
+
+def _tidy(place: Results) -> None:
+    """Delete all that a finished run has in its folder for work, but not whose it is."""
+    for path in place.work.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != RUN:
+            path.unlink()
+
+
+def kept(place: Results) -> str:
+    """Say how much a run has left, for a last line."""
+    size = sum(path.stat().st_size for path in place.folder.rglob("*") if path.is_file())
+    return f"{place.folder} ({size / 1e6:.1f} MB)"
 
 
 def _claim(place: Results, run: Run) -> None:

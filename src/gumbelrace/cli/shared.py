@@ -1,9 +1,9 @@
-"""What commands share: options, results as text, and how far long work is (nothing where nobody looks)."""
+"""What commands share: options, results as text, and how far long work is (lines, without a terminal)."""
 
 import csv
 import inspect
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -18,7 +18,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from gumbelrace.cli.text import one_line, printable
+from gumbelrace.cli.text import HERE, is_address, one_line, printable
+from gumbelrace.core.pool import processors
+from gumbelrace.core.progress import Lines, ticking
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.models.arch.data import (
     LONG_DAYS,
@@ -28,11 +30,12 @@ from gumbelrace.models.arch.data import (
     simulate,
     standardised,
 )
+from gumbelrace.ray.cluster import Cluster
 from gumbelrace.tables.delimited import dialect
 from gumbelrace.tables.mentions import ReadMentions
 from gumbelrace.tables.prices import read_prices
 from gumbelrace.tables.source import about
-from gumbelrace.tables.writing import write_table
+from gumbelrace.tables.writing import Kind, write_table
 
 Advance = Callable[[float], None]
 NARROWEST, WIDEST, INDENT = 40, 100, 13  # of text
@@ -50,12 +53,28 @@ Delta = Annotated[
 ]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same result.")]
 Jobs = Annotated[int | None, no_default("N", "Threads; default: as many as processors.", least=1)]
+RAY = (
+    "Workers of the Ray at ADDRESS (auto, ray://host:port) in the place of threads; without an address, of "
+    "the one that runs here, or else one is started."
+)
+Ray = Annotated[str | None, no_default("[ADDRESS]", RAY)]
 COLUMN = "Read FIELD (author, coauthors, label, ...) from the column NAME; may be repeated."
 Fields = Annotated[list[str] | None, no_default("FIELD=NAME", COLUMN, "--column")]
 Complete = Annotated[
     bool, typer.Option("--complete", help="All mentions of the labelled persons have labels.")
 ]
 
+
+def workers(jobs: int | None, ray: str | None) -> Executor:
+    """Give who does pieces of work: threads, or workers of Ray."""
+    if ray is None:
+        return ThreadPoolExecutor(jobs or processors())
+    if not is_address(ray):
+        raise InvalidArgument(f"--ray is {ray!r}; give auto, ray://host:port, or no address")
+    return Cluster(None if ray == HERE else ray)
+
+
+Format = Annotated[Kind, typer.Option("--format", help="Kind of the files of data.")]
 Separator = Annotated[
     str | None, no_default("SEP", "What lies between columns of CSV; default: recognised.", "--sep")
 ]
@@ -82,10 +101,6 @@ def grouped(command: Callable[[Options], None]) -> Callable[..., None]:
 def split_names(columns: str | None) -> list[str] | None:
     """Take names apart that have commas in between."""
     return None if columns is None else [name.strip() for name in next(csv.reader([columns]), [])]
-
-
-def processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def fields(column: Sequence[str] | None) -> dict[str, str]:
@@ -201,7 +216,7 @@ def progress(doing: str, total: float) -> Iterator[Advance]:
     """Show how far the work is; call what is lent with how much of `total` is done."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda done: None
+        yield Lines(one_line(doing), total)
         return
     parts = (
         TextColumn("{task.description}"),
@@ -232,8 +247,5 @@ def counting(doing: str, total: float) -> Iterator[Advance]:
 def waiting(doing: str) -> Iterator[None]:
     """Show that work of unknown length goes on."""
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
-        return
-    with console.status(doing):
+    with console.status(doing) if console.is_terminal else ticking(doing):
         yield

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.core.jit import kernel, part
-from gumbelrace.core.random import EQUAL_CHANCES, Alias, Bits, below, next_uint64, pick
+from gumbelrace.core.random import AT, EQUAL_CHANCES, STOP, Alias, Bits, below, next_uint64, pick
 
 # Fewer things than this are shuffled: halves of few bits mix badly.
 FEWEST = 16_384
@@ -115,6 +115,8 @@ def take_permuted(
 
 NO_ROWS = np.empty(0, np.int64)
 
+# Entries of Stream.seen
+SEEN, SEEN_IN_PART = 1, 2
 # Entries of Streams.cursor for each arm
 BLOCKS_TAKEN, NEXT, END = 0, 1, 2
 
@@ -138,7 +140,7 @@ class Stream(NamedTuple):
     """A place in the one random order of rows that all arms share."""
 
     streams: Streams  # of one arm
-    seen: NDArray[np.uint8]  # scratch, zero between draws: what is not to be read again
+    seen: NDArray[np.uint8]  # scratch, zero between draws: blocks that are not to be read again
     weights: Alias  # chances of rows of the tail that are drawn with replacement
     bounds: Alias  # in proportion to what bounds their rewards
 
@@ -260,6 +262,12 @@ def take(stream: Stream, bits: Bits, rows: NDArray[np.int64], count: int) -> Non
 @part
 def pick_rows(bits: Bits, chances: Alias, size: int, rows: NDArray[np.int64], count: int) -> None:
     """Put `count` rows of a tail of `size` into `rows`, drawn with replacement by their chances."""
+    if chances.cursor[STOP] > 0:
+        first = chances.cursor[AT]
+        for i in range(count):
+            rows[i] = first + i
+        chances.cursor[AT] = first + count
+        return
     if len(chances.keep) > 0:
         for i in range(np.uint64(count)):
             rows[i] = pick(bits, chances)
@@ -282,9 +290,15 @@ def rewind(stream: Stream) -> None:
 
 
 @part
-def mark_rows(stream: Stream, size: int, count: int, rows: NDArray[np.int64]) -> None:
-    """Note in `seen` the first `count` rows taken; `rows` is scratch."""
-    streams, start = stream.streams, 0
+def mark_rows(stream: Stream, size: int, count: int, rows: NDArray[np.int64]) -> int:
+    """Note in `seen` the blocks of the first `count` rows taken; `rows` is scratch.
+
+    Returns
+    -------
+    int
+        The row up to which the last of these blocks was read.
+    """
+    streams, start, until = stream.streams, 0, 0
     while count > 0:
         n = min((count + streams.block - 1) // streams.block, len(rows))
         if by_key(streams, 0):
@@ -294,41 +308,56 @@ def mark_rows(stream: Stream, size: int, count: int, rows: NDArray[np.int64]) ->
             for i in range(n):
                 rows[i] = streams.blocks[start + i]
             start += n
-        count = mark_first(stream, size, count, rows, n)
+        count, until = mark_blocks(stream, size, count, rows, n)
+    return until
 
 
 @part
-def mark_first(stream: Stream, size: int, count: int, blocks: NDArray[np.int64], n: int) -> int:
-    """Note the first `count` rows of `n` blocks; return how many are left to note."""
-    block = stream.streams.block
+def mark_blocks(
+    stream: Stream, size: int, count: int, blocks: NDArray[np.int64], n: int
+) -> tuple[int, int]:
+    """Note `n` blocks, of whose rows `count` were taken; return how many are left to note, and the end."""
+    block, until = stream.streams.block, 0
     if block == 1:
         for i in range(np.uint64(n)):
-            stream.seen[np.uint64(blocks[i])] = 1
-        return count - n
+            stream.seen[np.uint64(blocks[i])] = SEEN
+        return count - n, until
     for i in range(n):
         first = blocks[i] * block
-        last = min(first + min(block, count), size)
-        for row in range(first, last):
-            stream.seen[row] = 1
-        count -= last - first
-    return count
+        until = min(first + min(block, count), size)
+        count -= until - first
+        stream.seen[blocks[i]] = SEEN if count > 0 else SEEN_IN_PART
+    return count, until
 
 
 @part
-def unseen_rows(stream: Stream, first: int, last: int, rows: NDArray[np.int64]) -> int:
-    """Put the rows of [first, last) that were not taken into `rows`; return how many."""
-    count = 0
-    for row in range(np.uint64(first), np.uint64(last)):
-        rows[np.uint64(count)] = row
-        count += 1 - stream.seen[row]
+def unseen_rows(stream: Stream, first: int, last: int, until: int, rows: NDArray[np.int64]) -> int:
+    """Put the rows of [first, last) that were not taken into `rows`; return how many.
+
+    Of the last block that was noted, those from `until` on were not.
+    """
+    count, block = 0, stream.streams.block
+    if block == 1:
+        for row in range(np.uint64(first), np.uint64(last)):
+            rows[np.uint64(count)] = row
+            count += 1 - stream.seen[row]
+    else:
+        while first < last:
+            end, seen = min((first // block + 1) * block, last), stream.seen[first // block]
+            if seen == SEEN_IN_PART:
+                first = max(first, until)
+            for row in range(end if seen == SEEN else first, end):
+                rows[count] = row
+                count += 1
+            first = end
     name_rows(stream.streams.tail, rows, count)
     return count
 
 
 @part
-def forget_marks(stream: Stream, size: int) -> None:
-    """Clear `seen` of all rows: whoever needs it reads them all anyway."""
-    for i in range(size):
+def forget_marks(stream: Stream) -> None:
+    """Clear `seen` of all blocks: whoever needs it reads all rows anyway."""
+    for i in range(len(stream.seen)):
         stream.seen[i] = 0
 
 
@@ -356,4 +385,4 @@ def new_stream(
 ) -> Stream:
     """Make room for reading rows that all arms share."""
     streams = new_streams(np.array([size]), block, tail)
-    return Stream(streams, np.zeros(size, np.uint8), weights, bounds)
+    return Stream(streams, np.zeros(streams.counts[0], np.uint8), weights, bounds)

@@ -138,7 +138,7 @@ def _item(context: Any, builder: Any, words: _Words, part: Any) -> Any:
 
 
 # Lines of the cache that are fetched of a row that is itself an array; rows of which none is fetched.
-LINES_OF_A_ROW, SHORT = 3, 1024
+LINES_OF_A_ROW, SHORT = 8, 1024
 
 
 @intrinsic

@@ -39,9 +39,11 @@ def next_uint64(bits: Bits) -> np.uint64:
 
 @part
 def below(bits: Bits, bound: int) -> int:
-    """Draw a uniform integer in [0, bound), bound < 2**32 (Lemire's method, without bias)."""
+    """Draw a uniform integer in [0, bound), without bias: Lemire's method, for a bound below 2**32."""
     n = np.uint64(bound)
     mask = np.uint64(0xFFFFFFFF)
+    if n > mask:
+        return below_large(bits, n)
     half = np.uint64(32)
     product = (next_uint64(bits) >> half) * n
     if (product & mask) < n:
@@ -49,6 +51,18 @@ def below(bits: Bits, bound: int) -> int:
         while (product & mask) < least:
             product = (next_uint64(bits) >> half) * n
     return int(product >> half)
+
+
+@part
+def below_large(bits: Bits, n: np.uint64) -> int:
+    """Draw a uniform integer below a large `n`: as many bits as it has, until they make a smaller one."""
+    unused = np.uint64(0)
+    while (n << unused) >> np.uint64(63) == 0:
+        unused += np.uint64(1)
+    drawn = next_uint64(bits) >> unused
+    while drawn >= n:
+        drawn = next_uint64(bits) >> unused
+    return int(drawn)
 
 
 @part
@@ -64,12 +78,28 @@ def uniform(bits: Bits) -> float:
     return (np.float64(drawn) + 0.5) * 2.0**-52
 
 
+# Entries of a cursor, of numbers that were drawn ahead: the next to be used, where they end, and how many
+# must be left for one to begin something.
+AT, STOP, RESERVE = range(3)
+NOTHING_AHEAD = np.zeros(3, np.int64)
+
+
 class Alias(NamedTuple):
-    """Walker's table: numbers with unequal chances in constant time; all the same chance if it is empty."""
+    """Walker's table: numbers with unequal chances in constant time; all the same chance if it is empty.
+
+    Numbers that were drawn ahead are used one after another, from where the cursor stands.
+    """
 
     keep: NDArray[np.float64]  # share of the draws of n that stay with it
     other: NDArray[np.int64]  # where the others go
     chance: NDArray[np.float64]  # of each number, times how many there are
+    cursor: NDArray[np.int64] = NOTHING_AHEAD
+
+
+@part
+def is_used_up(cursor: NDArray[np.int64]) -> bool:
+    """Whether too few numbers that were drawn ahead are left; never, where none were."""
+    return bool(cursor[AT] + cursor[RESERVE] > cursor[STOP])
 
 
 EQUAL_CHANCES = Alias(np.empty(0), np.empty(0, np.int64), np.empty(0))

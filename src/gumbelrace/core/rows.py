@@ -12,13 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.core.orders import NO_ROWS, Stream, Streams, new_stream, new_streams
 from gumbelrace.core.pool import Pool
-from gumbelrace.core.random import EQUAL_CHANCES, Alias, alias_of
+from gumbelrace.core.random import EQUAL_CHANCES, NOTHING_AHEAD, Alias, alias_of
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 
 # Long blocks are read about as fast as a stream. But given the order of the rows, those read are a sample
 # of blocks: with a thousand of them that is almost one of rows. Few rows are read one by one.
 BLOCKS, LONGEST = 1024, 1024
 SINGLE_ROWS = 16_384
+# Sizes take part in floating-point arithmetic, which holds whole numbers up to this one.
+MOST_ROWS = 2**53 - 1
+# Of what is counted in 32 bits: variables and labels of graphs, mentions.
 LARGEST = 2**31 - 1
 
 
@@ -77,6 +80,9 @@ class Rows:
     >>> rows.weights
     array([1., 0., 2., 1., 0., 2.])
     """
+
+    #: Where those who read rows that were drawn ahead stand; see `DrawnRows`.
+    cursor = NOTHING_AHEAD
 
     def __init__(
         self,
@@ -186,6 +192,48 @@ class Rows:
         return table._replace(chance=table.chance * (self.tail_size / self.size))
 
 
+class DrawnRows(Rows):
+    """Rows that were drawn ahead, with replacement and by their weights: read in order, each once.
+
+    Parameters
+    ----------
+    inverse : ndarray of shape (K,)
+        W / w of each, w being its weight and W the sum of the weights of all rows that it was drawn from:
+        what it says of a sum over all of them is that many times its reward.
+    most : int
+        Rows that a decision reads at most.
+
+    Examples
+    --------
+    >>> rows = DrawnRows(np.array([10.0, 20.0, 10.0]), most=2)
+    >>> rows.tail_size, rows.size
+    (2, 3)
+    """
+
+    def __init__(self, inverse: NDArray[np.float64], most: int) -> None:
+        super().__init__(len(inverse))
+        self.inverse, self.most, self.cursor = inverse, most, np.zeros(3, np.int64)
+
+    def __reduce__(self) -> Any:
+        """Leave to pickle what rows are made of."""
+        return DrawnRows, (self.inverse, self.most)
+
+    @property
+    def tail_size(self) -> int:
+        """As many rows as a decision can read: it never reads all."""
+        return self.most
+
+    def joined(self, other: Rows) -> "DrawnRows":
+        """Give the same rows: nothing else is known of them."""
+        return self
+
+    @functools.cached_property
+    def _weighted(self) -> Alias:
+        # Sums are estimated as means times `most`.
+        chance = self.most / self.inverse
+        return Alias(chance, NO_ROWS, chance, self.cursor)
+
+
 def checked_head(head: ArrayLike | None, size: int) -> NDArray[np.int64]:
     """Return the rows of a head, or say what is wrong with them."""
     if head is None:
@@ -228,13 +276,13 @@ def checked_chances(given: ArrayLike | None, size: int, name: str) -> NDArray[np
 
 
 def check_size(size: int) -> None:
-    """Check that rows can be counted in 32 bits."""
-    if not 1 <= size <= LARGEST:
-        raise InvalidArgument(f"size is {size}; a population has 1 to {LARGEST} rows")
+    """Check that there are rows, and that they can be counted."""
+    if not 1 <= size <= MOST_ROWS:
+        raise InvalidArgument(f"size is {size}; a population has 1 to {MOST_ROWS} rows")
 
 
-def block_length(size: int) -> int:
+def block_length(size: int, longest: int = LONGEST) -> int:
     """Give the length of the blocks in which rows in random order are read: a power of two, or 1."""
     if size < SINGLE_ROWS:
         return 1
-    return min(1 << (size // BLOCKS).bit_length() - 1, LONGEST)
+    return 1 << min(size // BLOCKS, longest).bit_length() - 1

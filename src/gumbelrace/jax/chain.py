@@ -12,7 +12,8 @@ import numpy as np
 
 from gumbelrace.jax.model import JaxModel
 from gumbelrace.jax.packages import in_double, jax, jnp, lax, random, special
-from gumbelrace.jax.penalty import Move, Reading, Table, Test, reading_of, table_of
+from gumbelrace.jax.penalty import Move, Reading, Test, reading_of
+from gumbelrace.jax.picking import Span, Table, table_of
 from gumbelrace.laplace.mode import Mode
 from gumbelrace.laplace.model import Floats
 from gumbelrace.laplace.pilot import Pilot, Tails
@@ -86,6 +87,11 @@ class Chains:
             fixed = noise._replace(normal=proposed, spread=jnp.ones_like(noise.spread))
             return self._made(fixed, here, Small(0.0, 0.0), False)
 
+    def proposed(self, rng: np.random.Generator, here: Floats) -> Floats:
+        """Draw points by the law, as many as are given."""
+        spreads = np.array([[self.tails.spread(rng)] for _ in here])
+        return spreads * rng.normal(size=here.shape)
+
     def known(self, z: Floats) -> Floats:
         """Give the heights of points, of shape (points, d)."""
         with in_double():
@@ -150,7 +156,11 @@ class Chains:
     def test(self, table: Table, law: Law, ends: tuple[Any, Any], offset: Any, rows: Any, key: Any) -> Test:
         """Give the test of a move."""
         here, there = (law.root @ z for z in ends)
-        return Test(self.model, self.rule, table, Move(law.mode, here, there, offset, rows, key))
+        span, move = (
+            Span(0, self.model.size, self.model.size),
+            Move(law.mode, here, there, offset, rows, key),
+        )
+        return Test(self.model, self.rule, table, span, move)
 
     def height(self, table: Table, law: Law, z: Any) -> Any:
         """Give what is known of the log posterior without reading rows: the prior and the expansion."""

@@ -12,6 +12,7 @@ import scipy  # its parts load when first used
 from gumbelrace.auditing import Comparison, joined
 from gumbelrace.jax.chain import Chains
 from gumbelrace.jax.packages import in_double, random
+from gumbelrace.jax.sweep import Sweeps
 from gumbelrace.laplace.model import Floats
 from gumbelrace.methods.penalty import Penalty
 from gumbelrace.methods.state import new_results
@@ -21,20 +22,19 @@ from gumbelrace.verdict import MOVES, SURE, Audit, clopper_pearson
 AFFORDABLE, FEWEST, MOST = 2e7, 4, 32
 
 
-def audited(chains: Chains, key: Any, z: Floats, fraction: float) -> Audit:
-    """Check moves from some of the states z, of shape (chains, draws, d), to draws of the law."""
+def audited(chains: Chains | Sweeps, key: Any, z: Floats, fraction: float) -> Audit:
+    """Check moves from some of the states z, of shape (chains, draws, d), to proposals."""
     compared, (count, draws, _) = Comparison(MOVES), z.shape
     rng = np.random.default_rng(np.asarray(seed_of(key)))
     moves = int(np.clip(AFFORDABLE / (2 * chains.model.size), FEWEST, MOST))
     for turn in range(max(moves // count, 1)):
         here = z[np.arange(count), rng.integers(draws, size=count)]
-        spreads = np.array([[chains.tails.spread(rng)] for _ in range(count)])
-        compare(chains, random.fold_in(key, turn), (here, spreads * rng.normal(size=here.shape)), compared)
+        compare(chains, random.fold_in(key, turn), (here, chains.proposed(rng, here)), compared)
     nothing = clopper_pearson(0, 0, SURE)
     return Audit(0, 0, nothing, SURE, fraction, Penalty().promise, law=joined([compared], SURE))
 
 
-def compare(chains: Chains, key: Any, ends: tuple[Floats, Floats], compared: Comparison) -> None:
+def compare(chains: Chains | Sweeps, key: Any, ends: tuple[Floats, Floats], compared: Comparison) -> None:
     """Judge moves there and back, and compare their chances with the exact log ratios."""
     there, back = (
         chains.judged(way, *pair) for way, pair in zip(random.split(key), (ends, ends[::-1]), strict=True)
@@ -54,16 +54,15 @@ def compare(chains: Chains, key: Any, ends: tuple[Floats, Floats], compared: Com
         compared.add(float(off if chance < 0.5 else -off), float(variance), seen)
 
 
-def log_ratios(chains: Chains, here: Floats, there: Floats) -> Floats:
-    """Give the exact log ratios of independent proposals, by all rows."""
+def log_ratios(chains: Chains | Sweeps, here: Floats, there: Floats) -> Floats:
+    """Give the exact log ratios of proposals, by all rows."""
     return heights(chains, there) - heights(chains, here)
 
 
-def heights(chains: Chains, z: Floats) -> Floats:
+def heights(chains: Chains | Sweeps, z: Floats) -> Floats:
     """Give log posterior densities, up to a constant, less those of the law."""
-    model, law = chains.model, chains.law
-    mode, steps = np.asarray(law.mode), z @ np.asarray(law.root).T
-    left = np.array([model.residuals(mode, step).sum() for step in steps])
+    mode = np.asarray(chains.law.mode)
+    left = np.array([chains.model.residuals(mode, theta - mode).sum() for theta in chains.thetas(z)])
     return left + chains.known(z) - chains.tails.log_density(z)
 
 

@@ -1,23 +1,31 @@
 """A posterior whose log factors are written in jax.numpy.
 
 Derivatives come by JAX; sums go over chunks of rows, so that no array of shape (N, d, d) is ever made.
+Where each row depends on few of many parameters, a Hessian comes from few products with directions.
 Everything is computed in double precision, whatever the setting of JAX.
 """
 
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy  # its parts load when first used
 
-from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.jax.data import entries, name_of
 from gumbelrace.jax.packages import in_double, jax, jnp, lax
-from gumbelrace.laplace.model import Floats, Quadratic
+from gumbelrace.jax.sums import chunk_of, derivatives, left_over, over_chunks, rows_at
+from gumbelrace.laplace.mode import Mode
+from gumbelrace.laplace.model import Floats, Indices, Quadratic
 from gumbelrace.laplace.parts import FEW, MANY_TIMES
+from gumbelrace.laplace.sparse import Hessians, pairs
 
 # Rows of a chunk are so many that they and their derivatives take about that many numbers.
 NUMBERS, FEWEST, MOST = 2**20, 256, 16_384
+# Which pairs of parameters matter is seen at some rows first, then at more; beside the point, at which
+# derivatives may happen to be zero.
+PATTERN_ROWS, PATTERN_MORE, BESIDE = 20_000, 4, 0.1
 
 SEED = 0
 
@@ -103,57 +111,109 @@ class JaxModel:
     def value(self, theta: Floats) -> float:
         """Give log p0(θ) + Σ log f_n(θ)."""
         prior = self.log_prior(theta)
-        return prior + self._sums(theta, 0)[0] if prior > -np.inf else prior
+        return prior + self._sums(theta, None)[0] if prior > -np.inf else prior
 
     def gradient(self, theta: Floats) -> Floats:
         """Give the gradient of the same."""
-        with in_double():
-            of_prior = self._of_prior(theta, self.whole, order=1)[1]
-        gradient: Floats = np.asarray(of_prior) + self._sums(theta, 1)[1]
+        nowhere = np.zeros((0, len(theta)))
+        gradient: Floats = self._prior_sums(theta, nowhere)[1] + self._sums(theta, nowhere)[1]
         return gradient
 
     def prior(self, theta: Floats) -> Quadratic:
         """Give log p0 near θ."""
-        with in_double():
-            return quadratic(self._of_prior(theta, self.whole, order=2))
+        return self._prior_hessians.at(theta)
 
     def factors(self, theta: Floats) -> Quadratic:
         """Give Σ log f_n near θ."""
-        return quadratic(self._sums(theta, 2))
+        return self._hessians.at(theta)
 
     def log_prior(self, theta: Floats) -> float:
         """Give log p0(θ)."""
-        with in_double():
-            return float(self._of_prior(theta, self.whole, order=0)[0])
+        found: float = self._prior_sums(theta, None)[0]
+        return found
 
     def residuals(self, centre: Floats, step: Floats) -> Floats:
         """Give what second-order expansions leave of all log factors."""
         with in_double():
             return np.asarray(self._left_over(centre, step, self.rows, self.whole))
 
-    def _sums(self, theta: Floats, order: int) -> Any:
+    def of_rows(self, numbers: Indices) -> Any:
+        """Give the same model of some of its rows, as far as blocks need it: their residuals."""
+        return SomeRows(self, numbers)
+
+    def likelihood_of(self, mode: Mode, numbers: Indices, weights: Floats | None) -> Any:
+        """Give the rows that a block changes, and their weights."""
+        return Weighted(numbers, weights)
+
+    def _sums(self, theta: Floats, directions: Floats | None) -> Any:
         with in_double():
-            return jax.tree.map(np.asarray, self._of_factors(theta, self.rows, self.whole, order=order))
+            return as_numbers(self._of_factors(theta, directions, self.rows, self.whole))
+
+    def _prior_sums(self, theta: Floats, directions: Floats | None) -> Any:
+        with in_double():
+            return as_numbers(self._of_prior(theta, directions, self.whole))
+
+    @functools.cached_property
+    def _hessians(self) -> Hessians:
+        return Hessians(self._sums, self._pattern_at)
+
+    @functools.cached_property
+    def _prior_hessians(self) -> Hessians:
+        return Hessians(self._prior_sums, self._prior_pattern_at)
+
+    def _pattern_at(self, theta: Floats, attempt: int) -> Any:
+        """Give the pairs of parameters that rows depend on: some rows, more of them, in the end all."""
+        rng = np.random.default_rng(SEED)
+        count = min(PATTERN_ROWS * PATTERN_MORE**attempt, self.size) if attempt < 2 else self.size
+        some, chunk = rng.choice(self.size, count, replace=False), self.chunk_for(len(theta))
+        touched = scipy.sparse.vstack(
+            [self._touched(beside(theta), part) for part in np.split(some, range(chunk, count, chunk))]
+        )
+        return pairs(touched.indptr, touched.indices, len(theta))
+
+    def _touched(self, theta: Floats, numbers: Indices) -> Any:
+        """Give which parameters rows depend on, a sparse array of shape (rows, d)."""
+        with in_double():
+            slopes = self._slopes(theta, filled(numbers, self.chunk_for(len(theta))), self.rows, self.whole)
+            return scipy.sparse.csr_array(np.asarray(slopes)[:, : len(numbers)].T != 0.0)
+
+    def _prior_pattern_at(self, theta: Floats, attempt: int) -> Any:
+        """Give the pairs of parameters that the prior couples."""
+        products = self._prior_sums(beside(theta), np.eye(len(theta)))[2]
+        found = np.nan_to_num(products) != 0.0
+        return scipy.sparse.csr_array(found | found.T)
 
     @functools.cached_property
     def _of_prior(self) -> Any:
-        def of_prior(theta: Any, whole: Any, order: int) -> Any:
-            return derivatives(lambda at: self.log_prior_at(at, whole), theta, order)
+        def of_prior(theta: Any, directions: Any, whole: Any) -> Any:
+            return derivatives(lambda at: self.log_prior_at(at, whole), theta, directions)
 
-        return jax.jit(of_prior, static_argnames="order")
+        return jax.jit(of_prior)
 
     @functools.cached_property
     def _of_factors(self) -> Any:
-        def of_factors(theta: Any, rows: Any, whole: Any, order: int) -> Any:
+        def of_factors(theta: Any, directions: Any, rows: Any, whole: Any) -> Any:
             def of_chunk(part: Any, counts: Any) -> Any:
                 def total(at: Any) -> Any:
                     return jnp.where(counts, self.terms(at, part, whole), 0.0).sum()
 
-                return derivatives(total, theta, order)
+                return derivatives(total, theta, directions)
 
-            return over_chunks(of_chunk, rows, self.chunk)
+            return over_chunks(of_chunk, rows, self.chunk_for(0 if directions is None else len(directions)))
 
-        return jax.jit(of_factors, static_argnames="order")
+        return jax.jit(of_factors)
+
+    @functools.cached_property
+    def _slopes(self) -> Any:
+        def along_axes(theta: Any, numbers: Any, rows: Any, whole: Any) -> Any:
+            some = rows_at(rows, numbers)
+
+            def along(direction: Any) -> Any:
+                return jax.jvp(lambda at: self.terms(at, some, whole), (theta,), (direction,))[1]
+
+            return jax.vmap(along)(jnp.eye(len(theta)))
+
+        return jax.jit(along_axes)
 
     @functools.cached_property
     def _left_over(self) -> Any:
@@ -170,100 +230,60 @@ class JaxModel:
         return jax.jit(of_all)
 
     @functools.cached_property
+    def _left_over_at(self) -> Any:
+        def of_some(centre: Any, step: Any, numbers: Any, rows: Any, whole: Any) -> Any:
+            some = rows_at(rows, numbers)
+            return left_over(lambda at: self.terms(at, some, whole), centre, step)
+
+        return jax.jit(of_some)
+
+    @property
     def chunk(self) -> int:
         """Rows of a chunk."""
-        many = NUMBERS // max(len(self.start), 1)
+        return self.chunk_for(0)
+
+    def chunk_for(self, directions: int) -> int:
+        """Rows of a chunk of which derivatives along so many directions are computed."""
+        numbers = sum(int(np.prod(leaf.shape[1:])) for leaf in jax.tree.leaves(self.rows))
+        many = NUMBERS // max(numbers, directions, 1)
         return min(max(min(many, MOST), FEWEST), self.size)
 
 
-def derivatives(function: Callable[[Any], Any], theta: Any, order: int) -> tuple[Any, ...]:
-    """Give the value of a function, and its gradient and Hessian as far as `order` asks for them."""
-    if order == 0:
-        return (function(theta),)
-    value, gradient = jax.value_and_grad(function)(theta)
-    if order == 1:
-        return value, gradient
+class Weighted(NamedTuple):
+    """Rows, and the weights by which they are picked; None: all the same."""
 
-    def column(direction: Any) -> Any:
-        return jax.jvp(jax.grad(function), (theta,), (direction,))[1]
-
-    return value, gradient, jax.vmap(column)(jnp.eye(len(theta)))
+    numbers: Indices
+    weights: Floats | None
 
 
-def over_chunks(function: Callable[[Any, Any], Any], rows: Any, chunk: int) -> Any:
-    """Sum what a function gives of chunks of rows, and of which of those rows count."""
-    size = jax.tree.leaves(rows)[0].shape[0]
+class SomeRows(NamedTuple):
+    """Some rows of a model, computed by what is compiled for any of them."""
 
-    def add(total: Any, begin: Any) -> Any:
-        return jax.tree.map(jnp.add, total, function(*chunk_of(rows, begin, chunk))), None
+    model: JaxModel
+    numbers: Indices
 
-    zero = jax.tree.map(jnp.zeros_like, jax.eval_shape(function, *chunk_of(rows, 0, chunk)))
-    return lax.scan(add, zero, jnp.arange(0, size, chunk))[0]
-
-
-def chunk_of(rows: Any, begin: Any, chunk: int) -> tuple[Any, Any]:
-    """Give the rows from `begin` on, and which of them count: the last chunk begins among those before."""
-    first = jnp.minimum(begin, jax.tree.leaves(rows)[0].shape[0] - chunk)
-    part = jax.tree.map(lambda leaf: lax.dynamic_slice_in_dim(leaf, first, chunk), rows)
-    return part, first + jnp.arange(chunk) >= begin
-
-
-def left_over(terms: Callable[[Any], Any], centre: Any, step: Any) -> Any:
-    """Give log factors at centre + step, less their expansion at the centre to second order."""
-
-    def along(at: Any) -> Any:
-        return jax.jvp(terms, (at,), (step,))
-
-    (value, slope), (_, curvature) = jax.jvp(along, (centre,), (step,))
-    return terms(centre + step) - value - slope - 0.5 * curvature
+    def residuals(self, centre: Floats, step: Floats) -> Floats:
+        """Give what second-order expansions leave of their log factors."""
+        model, chunk = self.model, self.model.chunk
+        parts = np.split(self.numbers, range(chunk, len(self.numbers), chunk))
+        with in_double():
+            found = [
+                model._left_over_at(centre, step, filled(part, chunk), model.rows, model.whole)
+                for part in parts
+            ]
+        return np.concatenate([np.asarray(some)[: len(p)] for some, p in zip(found, parts, strict=True)])
 
 
-def left_between(terms: Callable[[Any], Any], centre: Any, here: Any, there: Any) -> Any:
-    """Give by how much `left_over` differs between two steps.
-
-    With a = there - here and b = (there + here) / 2 the expansion grows by ∂_a f + ∂_a ∂_b f.
-    """
-
-    def along(at: Any) -> Any:
-        return jax.jvp(terms, (at,), (0.5 * (there + here),))
-
-    _, (slope, curvature) = jax.jvp(along, (centre,), (there - here,))
-    return terms(centre + there) - terms(centre + here) - slope - curvature
+def as_numbers(found: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Give a value, and the arrays after it, as NumPy has them."""
+    return np.float64(found[0]), *map(np.asarray, found[1:])
 
 
-def quadratic(found: tuple[Any, ...]) -> Quadratic:
-    value, gradient, hessian = map(np.asarray, found)
-    return Quadratic(float(value), gradient, 0.5 * (hessian + hessian.T))
+def filled(numbers: Indices, count: int) -> Indices:
+    """Repeat the first row until there are so many: what is compiled takes one length only."""
+    return np.concatenate([numbers, np.full(count - len(numbers), numbers[:1].sum())])
 
 
-def name_of(path: Sequence[Any], alone: str = "theta") -> str:
-    """Give the name of a leaf of a pytree: a.b of {"a": {"b": 0.0}}, `alone` of a leaf that is all."""
-    parts = [str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key)))) for key in path]
-    return ".".join(parts) or alone
-
-
-def entries(name: str, shape: tuple[int, ...]) -> list[str]:
-    """Name the entries of an array."""
-    return [f"{name}[{', '.join(map(str, index))}]" if shape else name for index in np.ndindex(*shape)]
-
-
-def as_rows(data: Any, size: int | None) -> Any:
-    """Give data as arrays of JAX, numbers with a point in double precision, or say which has other rows."""
-    with in_double():
-        rows = jax.tree.map(as_array, data)
-    leaves = jax.tree_util.tree_flatten_with_path(rows)[0]
-    if not leaves:
-        raise InvalidArgument("data has no arrays; give a pytree of arrays with N rows each")
-    count = leaves[0][1].shape[:1] if size is None else (size,)
-    for path, leaf in leaves:
-        if leaf.shape[:1] != count or leaf.shape[:1] == ():
-            raise ShapeMismatch(
-                f"{name_of(path, 'an array')} of the data has shape {leaf.shape}, and others have "
-                f"{count or 'no'} rows; what is no row belongs into log_factor itself"
-            )
-    return rows
-
-
-def as_array(leaf: Any) -> Any:
-    array = jnp.asarray(leaf)
-    return array.astype(float) if jnp.issubdtype(array.dtype, jnp.floating) else array
+def beside(theta: Floats) -> Floats:
+    """Give a point beside another, at which derivatives may happen to be zero."""
+    return theta + BESIDE * np.random.default_rng(SEED).standard_normal(len(theta))

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gumbelrace.core.random import alias_of
-from gumbelrace.jax.model import JaxModel, chunk_of, left_between
-from gumbelrace.jax.packages import jax, jnp, lax, random
-from gumbelrace.laplace.model import Floats
+from gumbelrace.jax.model import JaxModel
+from gumbelrace.jax.packages import jnp, lax, random
+from gumbelrace.jax.picking import Span, Table, picked
+from gumbelrace.jax.sums import chunk_of, left_between, rows_at
 from gumbelrace.methods.margins import FAR
 from gumbelrace.methods.penalty import (
     MARGIN,
@@ -39,16 +39,6 @@ class Reading(NamedTuple):
     first: int
     most: float
     error: float
-
-
-class Table(NamedTuple):
-    """The rows, and Walker's table by which they are picked."""
-
-    rows: Any
-    whole: Any
-    keep: Any
-    other: Any
-    inverse: Any  # of the chance of each row
 
 
 class Powers(NamedTuple):
@@ -114,33 +104,31 @@ def reading_of(expected: float) -> Reading:
     return Reading(max(PILOT_ROWS, first // PILOT_REACH), first, penalty.most_variance, penalty.error)
 
 
-def table_of(model: JaxModel, weights: Floats | None) -> Table:
-    """Make the table by which rows are picked."""
-    alias = alias_of(np.ones(model.size) if weights is None else weights)
-    return Table(
-        model.rows, model.whole, alias.keep, alias.other.astype(np.int32), model.size / alias.chance
-    )
-
-
 @dataclass(frozen=True)
 class Test:
-    """The test of one move."""
+    """The test of one move, by the rows of a part of the table."""
 
     __test__ = False  # pytest would take it for one of its own
 
     model: JaxModel
     rule: Reading
     table: Table
+    span: Span
     move: Move
     centre: Any = 0.0  # a typical difference, from which others are counted
 
+    @property
+    def few(self) -> Any:
+        """Whether there are so few rows that all are read at once."""
+        return takes_all(self.rule.pilot + self.rule.first, self.span.size)
+
     def decision(self) -> Decision:
         """Judge the move."""
-        rule, size = self.rule, self.model.size
-        if takes_all(rule.pilot + rule.first, size):
-            return Decision(self.move.offset + self.exact(True), jnp.float64(size), jnp.float64(0.0))
+        if self.few is True:  # known when it is compiled
+            size = jnp.float64(self.span.size)
+            return Decision(self.move.offset + self.exact(True), size, jnp.float64(0.0))
         found = self.read(self.move.first)
-        return replace(self, centre=found[: rule.pilot].mean()).decision_after(found)
+        return replace(self, centre=found[: self.rule.pilot].mean()).decision_after(found)
 
     def decision_after(self, found: Any) -> Decision:
         """Judge the move after the first rows, reading as many more as the pilot asks for."""
@@ -165,7 +153,7 @@ class Test:
         everything = read.plan.everything | (~sure & (variance > UNUSABLE * self.rule.most))
         total = jnp.where(everything, self.exact(everything), self.centre + read.estimate.first / count)
         log_chance = self.move.offset + total - jnp.where(everything, 0.0, penalty(variance, count))
-        rows = read.pilot.count + count + jnp.where(everything, 1.0 * self.model.size, 0.0)
+        rows = read.pilot.count + count + jnp.where(everything, 1.0 * self.span.size, 0.0)
         return Decision(
             jnp.where(sure, read.plan.side * jnp.inf, log_chance),
             rows,
@@ -174,12 +162,13 @@ class Test:
 
     def plan(self, pilot: Powers) -> Plan:
         """Say what a pilot asks for: to be longer, if it asks for many more rows than it has itself."""
-        spread, size = spread_of(pilot), self.model.size
+        spread, size = spread_of(pilot), 1.0 * self.span.size
         alike = spread.variance <= (ROUNDING * self.centre) ** 2  # which proves nothing of other rows
-        needed = jnp.where(alike, 1.0 * size, self.rows_needed(spread))
-        side = jnp.where(alike, 0.0, self.side_beyond_doubt(pilot, spread))
+        needed = jnp.where(alike, size, self.rows_needed(spread))
+        side = jnp.where(alike | self.few, 0.0, self.side_beyond_doubt(pilot, spread))
         short = needed > jnp.maximum(PILOT_REACH * pilot.count, 1.0 * self.rule.first)
-        everything = (side == 0.0) & takes_all(jnp.where(short, 2.0 * pilot.count, needed), size)
+        wanted = jnp.where(short, 2.0 * pilot.count, needed)
+        everything = (side == 0.0) & (self.few | takes_all(wanted, size))
         goes_on = (side == 0.0) & ~everything
         longer = jnp.where(goes_on & short, jnp.minimum(pilot.count, 1.0 * MORE), 0.0)
         return Plan(side, everything, longer, jnp.where(goes_on & ~short, needed, 0.0))
@@ -188,7 +177,7 @@ class Test:
         """Give the number of rows after which the pilot expects the estimate to be good enough."""
         for_law = jnp.sqrt(spread.third / (3.0 * self.rule.error))
         needed = MARGIN * jnp.maximum(spread.variance / self.rule.most, for_law)
-        return jnp.minimum(jnp.ceil(needed), 1.0 * self.model.size)
+        return jnp.minimum(jnp.ceil(needed), 1.0 * self.span.size)
 
     def side_beyond_doubt(self, pilot: Powers, spread: Spread) -> Any:
         """Give 1 or -1 if the pilot leaves no doubt that the move is accepted or rejected, else 0."""
@@ -200,9 +189,12 @@ class Test:
 
     def read(self, uniform: Any) -> Any:
         """Pick rows, and give what each by itself says of the difference of all residuals."""
-        n = picked(self.table, uniform)
-        rows = jax.tree.map(lambda leaf: at(leaf, n), self.table.rows)
-        return self.differences(rows) * at(self.table.inverse, n)
+        n = picked(self.table, self.span, uniform)
+        return self.differences(rows_at(self.table.rows, self.numbers(n))) * rows_at(self.table.inverse, n)
+
+    def numbers(self, n: Any) -> Any:
+        """Give which rows stand in some places of the table."""
+        return n if self.table.numbers is None else rows_at(self.table.numbers, n)
 
     def differences(self, rows: Any) -> Any:
         """Give by how much the residuals of rows differ between the two ends of the move."""
@@ -213,14 +205,22 @@ class Test:
 
     def exact(self, wanted: Any) -> Any:
         """Sum the differences of all rows, if that is wanted; else give 0."""
-        chunk, size = self.model.chunk, self.model.size
+        chunk, size = min(self.model.chunk, self.span.most), self.span.size
 
         def add(state: Any) -> Any:
             begin, total = state
-            rows, counts = chunk_of(self.table.rows, begin, chunk)
+            rows, counts = self.rows_from(begin, chunk)
             return begin + chunk, total + jnp.where(counts, self.differences(rows), 0.0).sum()
 
         return lax.while_loop(lambda state: state[0] < jnp.where(wanted, size, 0), add, (0, 0.0))[1]
+
+    def rows_from(self, begin: Any, chunk: int) -> tuple[Any, Any]:
+        """Give a chunk of the rows in order, and which of them count."""
+        if self.table.numbers is None:
+            return chunk_of(self.table.rows, begin, chunk)
+        n, size = begin + jnp.arange(chunk), self.span.size
+        places = self.span.begin + jnp.minimum(n, size - 1)
+        return rows_at(self.table.rows, self.numbers(places)), n < size
 
 
 def lacks_rows(read: Read) -> Any:
@@ -235,17 +235,6 @@ def plus(one: Powers, other: Powers) -> Powers:
 def takes_all(rows: Any, size: int) -> Any:
     """Whether reading all rows takes no longer than reading so many random ones."""
     return rows * SCAN_SPEED >= size
-
-
-def picked(table: Table, uniform: Any) -> Any:
-    """Pick rows by their weights: of a uniform number, one part says which entry, the rest which of two."""
-    place = uniform * len(table.keep)
-    n = place.astype(jnp.int32)
-    return jnp.where(place - n < at(table.keep, n), n, at(table.other, n))
-
-
-def at(leaf: Any, n: Any) -> Any:
-    return leaf.at[n].get(mode="promise_in_bounds")
 
 
 def powers_of(found: Any, counts: Any = True) -> Powers:

@@ -1,9 +1,8 @@
 """Posterior draws of a model written in jax.numpy, in one call."""
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,15 +10,18 @@ from gumbelrace.chain.run import show_progress
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.jax.chain import BLOCK, Chains, Made, Small, chains_of
 from gumbelrace.jax.checks import audited
-from gumbelrace.jax.model import JaxModel, as_rows
+from gumbelrace.jax.model import JaxModel
 from gumbelrace.jax.packages import in_double, jax, jnp, random
+from gumbelrace.jax.sweep import Sweeps, sweeps_of
 from gumbelrace.jax.trace import JaxTrace, Pace
+from gumbelrace.kernels.block_sweep import SMALL
+from gumbelrace.kernels.block_sweep import SMALL_STEPS as SMALL_SWEEPS
 from gumbelrace.kernels.normal_laws import NormalPseudoprior
 from gumbelrace.laplace.convergence import warn_of_fit
-from gumbelrace.laplace.mode import Mode, find_mode
+from gumbelrace.laplace.mode import find_mode
 from gumbelrace.laplace.model import Floats
 from gumbelrace.laplace.other_modes import warn_of_other_modes
-from gumbelrace.laplace.pilot import Forecast, Pilot, pilot_of
+from gumbelrace.laplace.pilot import Forecast, pilot_of
 from gumbelrace.laplace.posterior import (
     CORRELATIONS,
     FEW_SMALL_STEPS,
@@ -27,6 +29,9 @@ from gumbelrace.laplace.posterior import (
     OFTEN,
     SELDOM,
     SMALL_STEPS,
+    Fit,
+    check_dimension,
+    faster_blocks,
 )
 from gumbelrace.laplace.progress import Progress
 from gumbelrace.population.base import checked_count
@@ -49,7 +54,9 @@ class JaxPosterior:
     mode: Any
     law: NormalPseudoprior
     forecast: Forecast
-    _chains: Chains
+    _chains: Chains | Sweeps
+
+    can_check: ClassVar[bool] = True  # whether all rows are at hand
 
     def __repr__(self) -> str:
         """Say what a chain will do."""
@@ -93,7 +100,7 @@ class JaxPosterior:
         kept = Made(*(part[:, warmup:steps] for part in made))
         trace = self._trace(kept, interrupted)
         # Draws are worth more than the check, which Ctrl-C ends.
-        if not interrupted:
+        if not interrupted and self.can_check:
             with said("check by all rows"), suppress(KeyboardInterrupt):
                 trace = replace(trace, checked=audited(self._chains, keys[2], kept.z, trace.fraction))
         trace.warn()
@@ -138,96 +145,32 @@ class JaxPosterior:
         )
 
 
-def posterior(
-    log_factor: Callable[[Any, Any], Any],
-    data: Any,
-    size: int | None = None,
-    *,
-    start: Any,
-    log_prior: Callable[[Any], Any] | None = None,
-    progress: bool = True,
-) -> JaxPosterior:
-    """Make a posterior p(θ) ∝ p0(θ) ∏ f_n(θ) ready to be drawn from: find its mode, its law and weights.
-
-    Parameters
-    ----------
-    log_factor : callable
-        ``log_factor(theta, row)`` in jax.numpy, log f_n for one row.
-    data : pytree of arrays
-        Arrays with N rows each; `row` is the same pytree of their n-th entries.
-    size : int, optional
-        N, if it shall be checked.
-    start : pytree of numbers and arrays
-        A θ, where to look for the mode, for example zeros. θ has no constraints: take logarithms of what is
-        positive.
-    log_prior : callable, optional
-        ``log_prior(theta)`` in jax.numpy. Default: flat.
-    progress : bool
-        Say on standard error what is being done.
-
-    Raises
-    ------
-    NoMode
-        The posterior has no mode, or is flat along some parameters, which are named.
-
-    Warns
-    -----
-    PoorFit
-        The posterior has a further mode.
-
-    Notes
-    -----
-    All is computed in double precision; the setting of JAX is left as it is.
-
-    Examples
-    --------
-    ::
-
-        import jax.numpy as jnp, gumbelrace.jax as raced
-
-        def log_factor(theta, row):
-            s = theta["a"] + row["x"] @ theta["b"]
-            return row["y"] * s - jnp.logaddexp(0.0, s)
-
-        fit = raced.posterior(log_factor, {"x": x, "y": y}, start={"a": 0.0, "b": jnp.zeros(x.shape[1])})
-        trace = fit.sample(draws=1000, chains=4, rng_key=0)
-        trace.draws["b"].shape  # (4, 1000, x.shape[1])
-    """
-    rows = as_rows(data, None if size is None else checked_count(size, "size"))
-    model = JaxModel(
-        lambda theta, some, whole: jax.vmap(log_factor, (None, 0))(theta, some),
-        lambda theta, whole: 0.0 if log_prior is None else log_prior(theta),
-        rows,
-        (),
-        start,
-    )
-    check_numbers(model)
-    return made_ready(model, Progress(progress))
-
-
 def made_ready(model: JaxModel, said: Progress) -> JaxPosterior:
-    """Find mode, law and weights."""
+    """Find mode, law and weights; blocks of parameters, where one draw of all is seldom accepted."""
+    check_dimension(model.names)
     with said("mode"):
         mode = find_mode(model)
     with said("other modes"):
         warn_of_other_modes(model.few, mode, model.size)
     with said("pilot"):
-        pilot = pilot_of(model, mode)
-    said.tell(f"forecast: {pilot.forecast}")
-    return with_pilot(model, mode, pilot)
-
-
-def with_pilot(model: JaxModel, mode: Mode, pilot: Pilot) -> JaxPosterior:
-    """Make chains ready as the pilot has chosen."""
-    chains = chains_of(model, mode, pilot)
-    law = NormalPseudoprior(mode.theta, pilot.root @ pilot.root.T)
+        fit = Fit(model, mode, pilot_of(model, mode))
+    forecast, planned = fit.pilot.forecast, faster_blocks(model, mode, fit.rate, said)
+    chains: Chains | Sweeps
+    if planned is None:
+        chains = chains_of(model, mode, fit.pilot)
+    else:
+        chains = sweeps_of(model, planned)
+        forecast = planned.forecast._replace(ruled_out=forecast.ruled_out, heavy=forecast.heavy)
+    said.tell(f"forecast: {forecast}")
     with in_double():
         at_mode = jax.tree.map(np.asarray, model.unravel(jnp.asarray(mode.theta)))
-    return JaxPosterior(at_mode, law, pilot.forecast, chains)
+    return JaxPosterior(at_mode, fit.law, forecast, chains)
 
 
-def small_of(chains: Chains, forecast: Forecast, start: Floats) -> Small:
+def small_of(chains: Chains | Sweeps, forecast: Forecast, start: Floats) -> Small:
     """Give small steps; where they are needed, of the length that leads farthest, by a trial of each."""
+    if isinstance(chains, Sweeps):
+        return Small(SMALL_SWEEPS, SMALL)
     if forecast.acceptance >= SELDOM:
         return Small(FEW_SMALL_STEPS if forecast.acceptance > OFTEN else SMALL_STEPS, 0.9)
     tried = [Small(MANY_SMALL_STEPS, rho) for rho in CORRELATIONS]
@@ -237,6 +180,12 @@ def small_of(chains: Chains, forecast: Forecast, start: Floats) -> Small:
 def reach(z: Floats) -> float:
     """Give the mean squared length of the steps of short chains."""
     return float(np.square(np.diff(z[:, BLOCK // 3 :], axis=1)).sum(axis=2).mean())
+
+
+def check_callable(function: Any, name: str) -> None:
+    """Refuse what is no function."""
+    if not callable(function):
+        raise InvalidArgument(f"{name} is {function!r}; it must be a function")
 
 
 def check_numbers(model: JaxModel) -> None:
@@ -250,7 +199,7 @@ def as_key(rng_key: Any) -> Any:
     """Give the key that a seed, a key of either kind or None stands for."""
     if rng_key is None:
         rng_key = int(np.random.SeedSequence().generate_state(1)[0])
-    if isinstance(rng_key, int | np.integer):
+    if isinstance(rng_key, int | np.integer) and not isinstance(rng_key, bool):
         return random.key(int(rng_key))
     if jnp.issubdtype(getattr(rng_key, "dtype", np.float64), jax.dtypes.prng_key):
         return rng_key

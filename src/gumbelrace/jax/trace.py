@@ -10,7 +10,7 @@ import numpy as np
 from gumbelrace.chain.worker import NOTHING, Plan, added
 from gumbelrace.errors import optional
 from gumbelrace.jax.chain import Made
-from gumbelrace.jax.model import name_of
+from gumbelrace.jax.data import name_of
 from gumbelrace.jax.packages import jax
 from gumbelrace.kernels.base import Info
 from gumbelrace.laplace.convergence import split_rhat, warn_of_rhat

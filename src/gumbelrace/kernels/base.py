@@ -94,6 +94,9 @@ class Kernel(ABC, Generic[State]):
     #: Fields of the state that tune the kernel and are not variables of the target.
     tuning: ClassVar[frozenset[str]] = frozenset()
 
+    #: What a trace says of where rows came from, if there is something to be said.
+    remark = ""
+
     method: Method
 
     @abstractmethod

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gumbelrace.core.jit import call, kernel, part
+from gumbelrace.core.random import AT, is_used_up
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.kernels.base import Block, Info
 from gumbelrace.kernels.normal_laws import (
@@ -56,6 +57,7 @@ class History(NamedTuple):
     counts: Indices  # evaluations, rewards, looks
     accepted: Floats
     law_errors: Floats
+    places: Indices  # where the cursor stands of rows that were drawn ahead
 
 
 def by_laws(
@@ -82,21 +84,25 @@ class Walk:
         self._proposing = self._proposing_of(len(example))
 
     def steps(self, rng: np.random.Generator, position: Floats, count: int) -> Block[Position]:
-        """Make steps from `position`."""
+        """Make steps from `position`, fewer if rows that were drawn ahead are used up."""
         history = new_history(count, len(position))
         self._slots.parameters[CURRENT], self._rng = position, rng
         if self._proposing.of_logarithms:
             check_positive(position)
         with self._workspace.contest(rng) as contest, self._hooks.locked(rng.bit_generator.lock):
             made = walk(contest, self._proposing, rng, history)
-        if made < count:
+            at, stop, reserve = contest.ahead
+            used_up = at + reserve > stop
+        if made < count and not used_up:
             refuse_start(self._slots.numbers[CURRENT, PRIOR], self._slots.parameter(CURRENT))
             raise InvalidArgument(
                 "log_prior, the control variate or a row that is read every time gave NaN or +inf, or "
                 f"raised an exception, at {self._slots.parameters}"
             )
-        counts: Any = (*history.counts.T, history.accepted, history.law_errors)
-        return Block(Position(history.positions), Info(*counts))
+        done: Any = History(*(part[:made] for part in history))  # type: ignore[arg-type]
+        self.places = done.places
+        counts: Any = (*done.counts.T, done.accepted, done.law_errors)
+        return Block(Position(done.positions), Info(*counts))
 
     def _proposing_of(self, dimension: int) -> Proposing:
         if hasattr(self._proposal, "laws"):
@@ -121,21 +127,25 @@ class Walk:
 
 def new_history(count: int, dimension: int) -> History:
     accepted, law_errors = np.zeros((2, count))
-    return History(np.empty((count, dimension)), np.zeros((count, 3), np.int64), accepted, law_errors)
+    positions, counts = np.empty((count, dimension)), np.zeros((count, 3), np.int64)
+    return History(positions, counts, accepted, law_errors, np.zeros(count, np.int64))
 
 
 @kernel
 def walk(contest: Contest, proposing: Proposing, rng: np.random.Generator, history: History) -> int:
-    """Make steps from slot CURRENT; return how many, fewer than asked for after a fault."""
+    """Make steps from slot CURRENT; return how many: fewer after a fault, or if rows are used up."""
     if not put(contest, CURRENT) or contest.numbers[CURRENT, PRIOR] == -np.inf:
         return 0
     for t in range(len(history.positions)):
+        if is_used_up(contest.ahead):
+            return t
         contest.law_error[0] = 0.0
         winner = step(contest, proposing, rng, history.counts[t])
         if winner == FAILED:
             return t
         history.accepted[t] = winner == PROPOSED
         history.law_errors[t] = contest.law_error[0]
+        history.places[t] = contest.ahead[AT]
         for i in range(history.positions.shape[1]):
             history.positions[t, i] = contest.rooms[0, CURRENT, i]
     return len(history.positions)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.core.jit import as_written, call, part
 from gumbelrace.core.packed import pack, unpack
+from gumbelrace.core.random import NOTHING_AHEAD
 from gumbelrace.kernels.checks import try_out_prior
 from gumbelrace.kernels.target import Decisions, LogPrior, checked_population, prior_at
 from gumbelrace.methods.base import Asked, Method
@@ -78,6 +79,7 @@ class Contest(NamedTuple):
     fault: Indices
     rewards: Indices  # as many as an exact decision reads, but for those of the head
     law_error: Floats  # of the answer, by what was read
+    ahead: Indices  # cursor of the rows that were drawn ahead
 
 
 class Workspace:
@@ -103,13 +105,14 @@ class Workspace:
             sides = np.zeros((2, len(self.slots.models)))
             counts = np.zeros(3, np.int64), self._rewards
             of_python = self._state.offset, self._state.tally, *sides, *counts, self._state.law_error
-            yield self._contest(self._answer, *of_python)
+            yield self._contest(self._answer, *of_python, NOTHING_AHEAD)
             return
         rewards = np.array([population.rewards])
         with self._target.method.plan(self._asked, population, rng) as plan:
             state, source = plan.state, plan.source
             of_plan = state.offset, state.tally, source.low, source.high, source.fault, rewards
-            yield self._contest((plan.address, plan.words), *of_plan, state.law_error)
+            cursor = population.rows.cursor
+            yield self._contest((plan.address, plan.words), *of_plan, state.law_error, cursor)
 
     def _contest(self, answer: Entry, *arrays: Any) -> Contest:
         return Contest(*self.slots[:3], self._prior, self._known, answer, *arrays)

@@ -5,18 +5,16 @@ all rows last. With R the Cholesky factor of the precision in that order, z = Rá
 normal under Laplace's law, and a block of z that belongs to some groups changes these groups only.
 """
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy  # its parts load when first used
 
-from gumbelrace.kernels.block_sweep import Law, ParameterBlock, Sparse, sparse
+from gumbelrace.kernels.block_sweep import SMALL_STEPS, Law, ParameterBlock, Sparse, sparse
 from gumbelrace.laplace.mode import Mode
 from gumbelrace.laplace.model import Floats, Indices, Model
-from gumbelrace.laplace.pilot import Forecast, height_at
+from gumbelrace.laplace.pilot import Forecast, height_at, reading, weights_of
 from gumbelrace.methods.penalty import Penalty
-from gumbelrace.population.control import row_weights
 
 # Moves of each block that are tried.
 TRIES, SEED = 12, 2
@@ -68,15 +66,15 @@ class Tried(NamedTuple):
     @property
     def weights(self) -> Floats | None:
         """The weights by which rows are drawn."""
-        return weights_of(self.changes)
+        return weights_from(self.changes)
 
     @property
     def read(self) -> tuple[float, float]:
         """How many rows a move reads, and the variance of its estimate: by weights from other moves."""
         half = len(self.changes) // 2
         found = [
-            *reading(self.changes[:half], weights_of(self.changes[half:])),
-            *reading(self.changes[half:], weights_of(self.changes[:half])),
+            *reading(self.changes[:half], weights_from(self.changes[half:])),
+            *reading(self.changes[half:], weights_from(self.changes[:half])),
         ]
         rows, variances = np.mean(found, axis=0).tolist() if found else (0.0, 0.0)
         return min(rows, float(len(self.rows))), variances
@@ -178,27 +176,9 @@ class Trial:
         return Tried(ratios, rows[changed], changes[:, changed])
 
 
-def weights_of(changes: Floats) -> Floats | None:
-    """Give weights of rows from their changes in some moves.
-
-    By the mean size of a change, which few moves tell better than the root of its mean square: changes are
-    like cubes of normal numbers.
-    """
-    return row_weights(np.square(np.abs(changes).mean(axis=0))) if changes.size else None
-
-
-def reading(changes: Floats, weights: Floats | None) -> Iterator[tuple[float, float]]:
-    """Give how many rows moves read, and the variances of the estimates, as `Penalty` has it."""
-    if weights is None:
-        return
-    penalty, chances = Penalty(), weights / weights.sum()
-    for change in changes:
-        single = change / chances
-        centred = single - change.sum()
-        variance, third = (float(abs(np.sum(chances * centred**power))) for power in (2, 3))
-        needed = max(variance / penalty.most_variance, float(np.sqrt(third / (3.0 * penalty.error))))
-        rows = max(float(penalty.first), needed)
-        yield rows, variance / rows
+def weights_from(changes: Floats) -> Floats | None:
+    """Give weights of rows from their changes in some moves."""
+    return weights_of(np.abs(changes).mean(axis=0)) if changes.size else None
 
 
 def parts_of(tried: Tried, has_own_rows: bool) -> int:
@@ -234,4 +214,5 @@ def forecast_of(found: list[tuple[float, float]], misfit: float, size: int) -> F
     """Foresee a sweep from what is expected of each block; the slowest block counts."""
     accepted, rows = np.array(found).T
     least = float(accepted.min())
-    return Forecast(float(rows.sum()), float(accepted.mean()), least / (2.0 - least), misfit, size)
+    effective = (1.0 - SMALL_STEPS) * least / (2.0 - least)  # small steps hardly count
+    return Forecast(float(rows.sum()), float(accepted.mean()), effective, misfit, size)

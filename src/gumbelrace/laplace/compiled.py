@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numba
@@ -11,14 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from gumbelrace.control_variates.expansion import ParameterTaylor, sums_of
 from gumbelrace.control_variates.parameters import ROUNDING, split_rows
-from gumbelrace.core.rows import Rows
+from gumbelrace.core.rows import DrawnRows, Rows
 from gumbelrace.kernels.target import prior_at
 from gumbelrace.laplace.differences import Differences
 from gumbelrace.laplace.mode import Mode
-from gumbelrace.laplace.model import Floats, Quadratic
+from gumbelrace.laplace.model import Floats, Indices, Quadratic, Tried
 from gumbelrace.laplace.parts import InParts
 from gumbelrace.laplace.pilot import Pilot
 from gumbelrace.laplace.sparse_sums import SparseSums
+from gumbelrace.laplace.tilted import beside_factors, regressed, steepened
 from gumbelrace.population.likelihood import Likelihood
 
 
@@ -70,10 +71,59 @@ class CompiledModel(InParts):
         rows = np.arange(self.all_rows) if self.rows is None else self.rows
         return SparseSums(self.terms, self.data, rows)
 
+    def tilted(self, mode: Mode, steps: Floats) -> tuple["CompiledModel", Mode]:
+        """Give the same model, its rows expanded so that they fit at `steps` around the mode on average.
+
+        The mode comes with the sums of these expansions. Bounds are those of other residuals, and left out.
+        """
+        shares = regressed(self.log_factor, self.terms)
+        found = np.concatenate(self.of_parts(lambda rows: shares(rows, mode.theta, steps, self.data)))
+        factors = np.ones(self.all_rows)
+        factors[slice(None) if self.rows is None else self.rows] += found
+        functions = beside_factors(self.log_factor), steepened(self.terms)
+        model = replace(
+            self, log_factor=functions[0], terms=functions[1], data=(factors, *self.data), remainder=None
+        )
+        sums = mode.factors._replace(gradient=model.slope(mode.theta))
+        return model, mode._replace(factors=sums)
+
+    def slope(self, theta: Floats) -> Floats:
+        """Give the sum of the slopes of all rows."""
+        if (found := self._sparse_sums.at(theta)) is not None:
+            return found.gradient
+        sums = self.of_parts(lambda rows: sums_of(self.terms, self.data, theta, rows, 1).gradient)
+        return np.sum(sums, axis=0)  # type: ignore[no-any-return]
+
     def residuals(self, centre: Floats, step: Floats) -> Floats:
         """Give what second-order expansions leave of all log factors."""
         left = left_over(self.log_factor, self.terms)
         return np.concatenate(self.of_parts(lambda rows: left(rows, centre, step, self.data)))
+
+    def tried(self, centre: Floats, steps: Floats, laws: Indices) -> Tried:
+        """Read all rows at the centre and `steps`; see `Tried`."""
+        add_up = trial_of_rows(self.log_factor, self.terms)
+        parts = self.of_parts(lambda rows: add_up(rows, centre, steps, laws, self.data))
+        left, ruled_out, squares = zip(*parts, strict=True)
+        return Tried(np.sum(left, axis=0), np.sum(ruled_out, axis=0), np.concatenate(squares, axis=1))
+
+    def of_data(self, data: tuple[Any, ...], size: int) -> "CompiledModel":
+        """Give the same model of other rows."""
+        return replace(self, data=data, all_rows=size, rows=None)
+
+    def likelihood_of_drawn(self, mode: Mode, data: tuple[Any, ...], rows: DrawnRows) -> Likelihood:
+        """Give the log factors of rows drawn ahead, less their expansion, whose sums are those of all."""
+        expansion = ParameterTaylor(
+            mode.theta,
+            self.terms,
+            data,
+            *mode.factors,
+            order=2,
+            bounds=None,
+            rounding=0.0,
+            metric=np.eye(len(mode.theta)),
+            rows=rows,
+        )
+        return Likelihood(self.log_factor, data, Rows(rows.size)).minus(expansion)
 
     def likelihood(self, mode: Mode, pilot: Pilot) -> Likelihood:
         """Give the log factors, less their expansion at the mode."""
@@ -162,6 +212,29 @@ def left_over(log_factor: Any, terms: Any) -> Any:
         return found
 
     return left
+
+
+@functools.lru_cache(maxsize=64)
+def trial_of_rows(log_factor: Any, terms: Any) -> Any:
+    """Compile what `left_over` gives at several steps, summed as `Tried` has it."""
+
+    @numba.njit(nogil=True)
+    def add_up(rows, centre, steps, laws, data):  # type: ignore[no-untyped-def]
+        left, ruled_out = np.zeros(len(steps)), np.zeros(len(steps))
+        squares = np.zeros((laws.max() + 1, len(rows)))
+        points = centre + steps
+        for i in range(len(rows)):
+            for k in range(len(steps)):
+                value, slope, curvature = terms(rows[i], centre, steps[k], *data)
+                found = log_factor(rows[i], points[k], *data) - value - slope - 0.5 * curvature
+                left[k] += found
+                if not np.isfinite(found):
+                    ruled_out[k] += 1.0
+                elif laws[k] >= 0:
+                    squares[laws[k], i] += found * found
+        return left, ruled_out, squares
+
+    return add_up
 
 
 def _flat(theta: Floats) -> float:

@@ -13,21 +13,32 @@ from gumbelrace.laplace.pilot import Forecast
 # A chain that is to read more than that share of the rows a step saves little, and one that accepts fewer
 # proposals than that hardly moves.
 MUCH, HARDLY = 0.25, 0.1
+MAY_KEEP = "chains that do not read these rows may keep draws that are impossible"
 # Chains whose variances say that they differ by more than that have not met.
 MOST_RHAT = 1.01
 
 
 def warn_of_fit(forecast: Forecast) -> None:
-    """Warn if chains will read too many rows, hardly move, or go where some rows do not allow."""
-    if forecast.ruled_out > 0.0:
+    """Warn if chains will read too many rows, hardly move, go too far or not far enough."""
+    if heavy := forecast.heavy:
         warnings.warn(
-            f"at {forecast.ruled_out:.0%} of the points of the normal law log factors are -inf or NaN: "
-            "chains that do not read these rows may keep draws that are impossible; transform the "
-            "parameters so that all are possible, or use a sampler that reads all rows, such as NUTS",
+            f"the rows tell little of {listed(heavy, range(len(heavy)))}, and the prior has heavier tails "
+            "than the law that proposes: draws far out are too few, or too many at once, so that standard "
+            "deviations and outer quantiles of it are not right; give a prior with lighter tails, or use "
+            "a sampler such as NUTS",
             PoorFit,
             stacklevel=4,
         )
-    if forecast.rows > MUCH * forecast.size or not forecast.acceptance > HARDLY:
+    every = forecast.rows >= forecast.size
+    if forecast.ruled_out > 0.0:
+        so = "all rows are read in each step" if every else MAY_KEEP
+        warnings.warn(
+            f"at {forecast.ruled_out:.0%} of the points of the normal law log factors are -inf or NaN: "
+            f"{so}; transform the parameters so that all are possible, or use a sampler such as NUTS",
+            PoorFit,
+            stacklevel=4,
+        )
+    elif forecast.rows > MUCH * forecast.size or not forecast.acceptance > HARDLY:
         warnings.warn(
             f"the second-order expansion does not fit: {forecast}; a sampler that reads all rows, "
             "such as NUTS, may serve better",

@@ -1,6 +1,6 @@
 """The mode of a posterior, by Newton's method with safeguards."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +8,7 @@ import scipy  # its parts load when first used
 
 from gumbelrace.errors import NoMode
 from gumbelrace.laplace.bowl import FLAT, Bowl, bowl_of
-from gumbelrace.laplace.model import Floats, Indices, Model, Quadratic, dense
+from gumbelrace.laplace.model import Floats, Indices, Quadratic, Summed, dense
 
 # A mode is found when Newton's next step is shorter than that many standard deviations of the posterior. So
 # short a step may not be seen to go uphill, for rounding: then it is found as well.
@@ -23,6 +23,12 @@ MOST_STEPS, MOST_HALVINGS = 100, 30
 ARMIJO = 1e-4
 # With more parameters than that a Hessian costs much more than a gradient: those lead most of the way.
 MANY, ROUGHLY = 64, 300
+# Where a prior curves so many times as much as the rows, its scale has gone towards zero.
+SHRUNK = 10.0
+FLAT_BECAUSE = (
+    "A parameter that the data do not tell, columns that say the same, or labels that a plane separates: "
+    "give a prior that decides, or leave a parameter out"
+)
 
 
 class Mode(NamedTuple):
@@ -48,7 +54,7 @@ class Climb(NamedTuple):
     settled: bool  # whether the next step is short
 
 
-def find_mode(model: Model, start: Floats | None = None) -> Mode:
+def find_mode(model: Summed, start: Floats | None = None) -> Mode:
     """Find the mode of a posterior near `start`, by default the model's own.
 
     Raises
@@ -61,7 +67,7 @@ def find_mode(model: Model, start: Floats | None = None) -> Mode:
     if not np.isfinite(value):
         raise NoMode(f"the log posterior is {value} at the start {named(model.names, theta)}; give another")
     mode, bowl, distance, settled = climb(model, nearer(model, theta))
-    check_curved(bowl, model.names, settled or distance > HARDLY_UPHILL)
+    check_curved(bowl, model, mode, settled or distance > HARDLY_UPHILL)
     if distance > HARDLY_UPHILL:
         raise NoMode(
             f"no mode was found: after {MOST_STEPS} steps at most it is still {distance:.2g} standard "
@@ -71,7 +77,7 @@ def find_mode(model: Model, start: Floats | None = None) -> Mode:
     return Mode(mode.theta, *(part._replace(hessian=dense(part.hessian)) for part in mode[1:]))
 
 
-def nearer(model: Model, theta: Floats) -> Floats:
+def nearer(model: Summed, theta: Floats) -> Floats:
     """Go some of the way.
 
     Parameters that no row depends on are held: where effects are still zero, the scale of their prior would
@@ -86,7 +92,7 @@ def nearer(model: Model, theta: Floats) -> Floats:
     return theta
 
 
-def climb(model: Model, theta: Floats, free: Indices | None = None, near: float = FOUND) -> Climb:
+def climb(model: Summed, theta: Floats, free: Indices | None = None, near: float = FOUND) -> Climb:
     """Go uphill by Newton's steps, of the parameters `free` only, until the mode is `near`."""
     free = np.arange(len(theta)) if free is None else free
     for _ in range(MOST_STEPS):
@@ -103,7 +109,7 @@ def climb(model: Model, theta: Floats, free: Indices | None = None, near: float 
     return Climb(mode, bowl, distance, settled)
 
 
-def roughly(model: Model, gradient: Callable[[Floats], Floats], theta: Floats) -> Floats:
+def roughly(model: Summed, gradient: Callable[[Floats], Floats], theta: Floats) -> Floats:
     """Go most of the way by gradients."""
 
     def minus(point: Floats) -> tuple[float, Floats]:
@@ -116,7 +122,7 @@ def roughly(model: Model, gradient: Callable[[Floats], Floats], theta: Floats) -
     return reached
 
 
-def uphill(model: Model, theta: Floats, whole: Quadratic, step: Floats) -> float:
+def uphill(model: Summed, theta: Floats, whole: Quadratic, step: Floats) -> float:
     """Give how much of a step to take so that the posterior grows as it should; 0 if no part of it does."""
     slope, length = float(whole.gradient @ step), 1.0
     for _ in range(MOST_HALVINGS):
@@ -127,7 +133,7 @@ def uphill(model: Model, theta: Floats, whole: Quadratic, step: Floats) -> float
     return 0.0
 
 
-def check_finite(whole: Quadratic, model: Model, theta: Floats) -> None:
+def check_finite(whole: Quadratic, model: Summed, theta: Floats) -> None:
     """Refuse derivatives that are not numbers."""
     for what, part in (("gradient", whole.gradient), ("Hessian", whole.hessian)):
         sums = np.asarray(part if part.ndim == 1 else part.sum(axis=1))
@@ -139,17 +145,40 @@ def check_finite(whole: Quadratic, model: Model, theta: Floats) -> None:
             )
 
 
-def check_curved(bowl: Bowl, names: Sequence[str], settled: bool) -> None:
+def check_curved(bowl: Bowl, model: Summed, mode: Mode, settled: bool) -> None:
     """Refuse a place where the posterior is flat, or not even a mode, and name the parameters."""
     least, loadings = bowl.flattest()
     if settled and least > FLAT:
         return
     guilty = np.flatnonzero(loadings > 0.3 * loadings.max()).tolist()
+    reason = next(funnels(model, mode), FLAT_BECAUSE)
     raise NoMode(
-        f"the posterior has no curved mode: it is flat along {listed(names, guilty)}. A parameter that the "
-        "data do not tell, columns that say the same, or labels that a plane separates: give a prior that "
-        "decides, or leave a parameter out"
+        f"the posterior has no curved mode: it is flat along {listed(model.names, guilty)}. {reason}"
     )
+
+
+def funnels(model: Summed, mode: Mode) -> Iterator[str]:
+    """Say which parameters are scales of others that have shrunk together: that has no mode at all.
+
+    A unit more of the logarithm of a scale changes the prior's curvature of what it scales by e², and where
+    that has shrunk the curvature of the rows is nothing beside it.
+    """
+    theta, (_, prior, factors) = mode.theta, mode
+    of_prior, of_rows = (np.abs(dense(part.hessian).diagonal()) for part in (prior, factors))
+    shrunk = (of_rows > 0.0) & (of_prior > SHRUNK * of_rows)
+    untold = np.flatnonzero((of_rows == 0.0) & (factors.gradient == 0.0)).tolist()
+    for i in untold if shrunk.sum() > 1 else ():
+        wider = theta.copy()
+        wider[i] += 1.0
+        after = np.abs(dense(model.prior(wider).hessian).diagonal())
+        scaled = np.flatnonzero(shrunk & (after < 0.5 * of_prior)).tolist()
+        if len(scaled) > 1:
+            yield (
+                f"{model.names[i]} scales {listed(model.names, scaled)}, and the posterior grows without "
+                "bound as these come together and it goes to zero (a funnel): write each as "
+                "mean + scale * z with z ~ Normal(0, 1) as the parameter (non-centred), or use a sampler "
+                "such as NUTS"
+            )
 
 
 def listed(names: Sequence[str], where: Sequence[int]) -> str:

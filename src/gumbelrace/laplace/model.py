@@ -37,8 +37,34 @@ def dense(matrix: Any) -> Floats:
     return found
 
 
-class Model(Protocol):
-    """A posterior, as a front end knows it."""
+class Tried(NamedTuple):
+    """Residuals of rows at several points: sums at each, rows that rule it out, and squares of each row.
+
+    Those are summed over the points of each law, of shape (laws, N).
+    """
+
+    left: Floats
+    ruled_out: Floats
+    squares: Floats
+
+
+def tried_one_by_one(
+    residuals: Callable[[Floats], Floats], steps: Floats, laws: Indices, size: int
+) -> Tried:
+    """Read all rows at one point after another, by a function of the step that leads to it."""
+    left, ruled_out = np.zeros((2, len(steps)))
+    squares = np.zeros((int(laws.max()) + 1, size))
+    for k, step in enumerate(steps):
+        found = residuals(step)
+        finite = np.isfinite(found)
+        left[k], ruled_out[k] = found.sum(), (~finite).sum()
+        if laws[k] >= 0:
+            squares[laws[k]] += np.where(finite, found, 0.0) ** 2
+    return Tried(left, ruled_out, squares)
+
+
+class Summed(Protocol):
+    """A posterior, as a front end knows it: sums over its rows."""
 
     @property
     def size(self) -> int:
@@ -51,10 +77,6 @@ class Model(Protocol):
     @property
     def start(self) -> Floats:
         """Where to begin looking for the mode."""
-
-    @property
-    def few(self) -> "Model":
-        """The same model of some of its rows, on which to try things; itself if there are few."""
 
     def value(self, theta: Floats) -> float:
         """Give log p0(θ) + Σ log f_n(θ); -inf or NaN where θ is impossible."""
@@ -71,6 +93,14 @@ class Model(Protocol):
 
     def log_prior(self, theta: Floats) -> float:
         """Give log p0(θ)."""
+
+
+class Model(Summed, Protocol):
+    """A posterior whose rows are at hand."""
+
+    @property
+    def few(self) -> "Model":
+        """The same model of some of its rows, on which to try things; itself if there are few."""
 
     def residuals(self, centre: Floats, step: Floats) -> Floats:
         """Give log f_n(centre + step), less its expansion at the centre to second order, of all rows."""

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from gumbelrace.core.pool import processors
 from gumbelrace.errors import NoMode
 from gumbelrace.laplace.mode import find_mode
 from gumbelrace.laplace.model import Floats, Indices
@@ -65,5 +66,7 @@ class InParts:
         """Give what a function makes of each part of the rows."""
         if len(self._parts) == 1:
             return [function(self._parts[0])]
-        with ThreadPoolExecutor() as pool:
+        if processors() == 1:
+            return list(map(function, self._parts))
+        with ThreadPoolExecutor(processors()) as pool:
             return list(pool.map(function, self._parts))

@@ -6,24 +6,28 @@ known, and so is how efficient each law is as a proposal: the effective share of
 The choices bias nothing, so the points are the same in every run.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 import scipy  # its parts load when first used
 
 from gumbelrace.errors import InvalidArgument
+from gumbelrace.laplace.heavy_tails import heavy_tailed
 from gumbelrace.laplace.mode import Mode
 from gumbelrace.laplace.model import Floats, Model
 from gumbelrace.methods.penalty import Penalty
 from gumbelrace.population.control import row_weights
 
-# Points of each law.
-POINTS = 16
+# Points of each law, and those of the moves from which reading is foreseen.
+POINTS, MOVED = 16, 8
 SEED = 0
 # A law with heavier tails must be better by that much: the shares are estimates.
 CLEARLY = 1.1
-# So many standard deviations out, log importance weights may be that much larger than at usual points.
-FAR_OUT, HEAVIER = 4.0, 1.5
+# So many standard deviations out, log importance weights may be that much larger than at usual points: a
+# chain stays there for a dozen steps, but is there once in ten thousand. What is beyond that is taken off
+# the logarithm of the effective share.
+FAR_OUT, HEAVIER = 4.0, 2.5
 # Parameters that are tried far out: as many as read about so many rows, and no fewer than that.
 AFFORDABLE, FEWEST = 2e7, 4
 
@@ -57,6 +61,13 @@ class Tails(NamedTuple):
         densities: Floats = height - volume - d * np.log(self.scale)
         return densities
 
+    def fall(self, distance: float, dimension: int) -> float:
+        """By how much the log density falls from a usual point to one that is so far out besides."""
+        points = np.zeros((2, dimension))
+        points[:, 0] = np.sqrt([dimension - 1.0, dimension - 1.0 + distance**2])
+        near, far = self.log_density(points).tolist()
+        return float(far - near)
+
 
 NORMAL = Tails(np.inf, 1.0)
 LAWS = NORMAL, Tails(10.0, 1.1), Tails(5.0, 1.2)
@@ -80,6 +91,8 @@ class Forecast(NamedTuple):
         Number of rows, N.
     ruled_out : float
         Share of the law's points at which some log factor is not finite: rows that rule points out.
+    heavy : tuple of str
+        Parameters whose tails are too heavy for the law.
     """
 
     rows: float
@@ -88,6 +101,7 @@ class Forecast(NamedTuple):
     misfit: float
     size: int
     ruled_out: float = 0.0
+    heavy: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """Say it in a line."""
@@ -106,34 +120,64 @@ class Pilot(NamedTuple):
     forecast: Forecast
 
 
+def step_to_top(mode: Mode) -> Floats:
+    """Give the step from the mode to where prior and expansions are largest together.
+
+    They are so at the mode itself, but for expansions that are to fit on average around it.
+    """
+    gradient = mode.prior.gradient + mode.factors.gradient
+    return np.asarray(np.linalg.solve(mode.precision, gradient), np.float64)
+
+
 def pilot_of(model: Model, mode: Mode) -> Pilot:
-    """Read all rows at some points around the mode, and choose."""
-    root = root_of(mode.precision)
-    z, z_far = points_of_laws(len(root)), points_far_out(root, model.size)
-    heights, squares, ruled_out = read_at(model, mode, z @ root.T)
+    """Read all rows at some points around the top of the expansions, and choose."""
+    root, shift = root_of(mode.precision), step_to_top(mode)
+    z, spreads = points_of_laws(len(root))
+    heights, sizes, ruled_out = read_at(model, mode, shift + z @ root.T, spreads)
+    densities = np.stack([law.log_density(z) for law in LAWS])
+    misfit, best = misfit_of(heights, densities), len(LAWS) - 1
+    if misfit < HOPELESS:
+        z_far = points_far_out(root, model.size)
+        best = best_law(heights, densities, z_far, heights_at(model, mode, shift + z_far @ root.T))
+    law, own = LAWS[best], slice(best * POINTS, (best + 1) * POINTS)
+    weights = weights_of(sizes)
+    read = foreseen_reading(changes_of(model, mode, shift + moved_points(law, root)), weights)
+    forecast = forecast_of(heights[own] - densities[best, own], read, misfit, model.size)
+    heavy = tuple(model.names[i] for i in heavy_tailed(model, mode, root, law))
+    return Pilot(root, law, weights, forecast._replace(ruled_out=ruled_out, heavy=heavy))
+
+
+def misfit_of(heights: Floats, densities: Floats) -> float:
+    """Give the standard deviation of the log posterior beside the normal law, at the points of that law."""
     if not np.isfinite(heights[:POINTS]).sum() > 1:
         raise InvalidArgument(
             "the log posterior is not finite a standard deviation from the mode: it has an edge there, and "
             "no normal law is close to it; transform the parameters"
         )
-    densities = np.stack([law.log_density(z) for law in LAWS])
     beside_normal = heights[:POINTS] - densities[0, :POINTS]
-    misfit = float(np.std(beside_normal[np.isfinite(beside_normal)]))
-    best = len(LAWS) - 1
-    if misfit < HOPELESS:
-        far = heights_at(model, mode, z_far @ root.T) - np.stack([law.log_density(z_far) for law in LAWS])
-        excess = excesses(heights[:POINTS] - densities[:, :POINTS], far)
-        best = chosen(efficiencies(heights, densities), excess)
-    own = slice(best * POINTS, (best + 1) * POINTS)
-    forecast = forecast_of(heights[own] - densities[best, own], squares[best], misfit)
-    return Pilot(root, LAWS[best], row_weights(squares[best]), forecast._replace(ruled_out=ruled_out))
+    return float(np.std(beside_normal[np.isfinite(beside_normal)]))
 
 
-def points_of_laws(dimension: int) -> Floats:
-    """Draw points of each law, in units of Laplace's standard deviations."""
+def best_law(heights: Floats, densities: Floats, z_far: Floats, heights_far: Floats) -> int:
+    """Choose a law by the log posterior at its points, and at points far out."""
+    far = heights_far - np.stack([law.log_density(z_far) for law in LAWS])
+    excess = excesses(heights[:POINTS] - densities[:, :POINTS], far)
+    return chosen(efficiencies(heights, densities), excess)
+
+
+def points_of_laws(dimension: int) -> tuple[Floats, Floats]:
+    """Draw points of each law, in units of Laplace's standard deviations; second, how far out each is."""
     rng = np.random.default_rng(SEED)
-    normal = rng.standard_normal((POINTS, dimension))
-    return np.concatenate([normal * [[law.spread(rng)] for _ in range(POINTS)] for law in LAWS])
+    spreads = np.array([law.spread(rng) for law in LAWS for _ in range(POINTS)])
+    return spreads[:, None] * rng.standard_normal((len(spreads), dimension)), spreads
+
+
+def moved_points(law: Tails, root: Floats) -> Floats:
+    """Draw points of a law, of which each two are a move, as steps from its centre."""
+    rng = np.random.default_rng(SEED + 2)
+    spreads = np.array([[law.spread(rng)] for _ in range(MOVED)])
+    steps: Floats = spreads * rng.standard_normal((MOVED, len(root))) @ root.T
+    return steps
 
 
 def points_far_out(root: Floats, size: int) -> Floats:
@@ -157,12 +201,16 @@ def excesses(usual: Floats, far: Floats) -> Floats:
 
 
 def chosen(shares: Floats, excess: Floats) -> int:
-    """Choose a law: the most efficient of those whose tails are heavy enough, or the heaviest."""
-    fair = np.flatnonzero(excess <= HEAVIER)
-    if len(fair) == 0:
-        return len(shares) - 1
-    favoured = shares * np.where(np.arange(len(shares)) == fair[0], CLEARLY, 1.0)
-    return int(fair[np.argmax(favoured[fair])])
+    """Choose a law by its effective share, less where its tails are too light; the lightest if in doubt.
+
+    With many parameters heavy tails of all of them cost most of the draws, and a chain hardly ever is so
+    far out in one: what it would stay there is weighed against that.
+    """
+    beyond = np.maximum(excess - HEAVIER, 0.0)
+    favoured = shares * np.exp(-np.where(np.isnan(beyond), np.inf, beyond))
+    lightest = int(np.argmax(beyond == np.nanmin(beyond)))
+    favoured[lightest] *= CLEARLY
+    return int(np.argmax(favoured)) if favoured.any() else len(shares) - 1
 
 
 def root_of(precision: Floats) -> Floats:
@@ -173,21 +221,60 @@ def root_of(precision: Floats) -> Floats:
     return np.ascontiguousarray(root)
 
 
-def read_at(model: Model, mode: Mode, steps: Floats) -> tuple[Floats, Floats, float]:
-    """Give the log posterior at the mode and `steps`, less that at the mode, and mean squares of residuals.
+def read_at(model: Model, mode: Mode, steps: Floats, spreads: Floats) -> tuple[Floats, Floats, float]:
+    """Give the log posterior at the mode and `steps`, less that at the mode, and mean sizes of residuals.
 
-    Those are of shape (laws, N): of the differences between two points of a law, row by row. Third comes
-    the share of the points that rows rule out.
+    Those are of shape (N,), as if all points were as far out as those of the normal law: residuals grow
+    like cubes. Third comes the share of the points that rows rule out.
     """
-    heights, squares = np.full(len(steps), -np.inf), np.zeros((len(LAWS), model.size))
-    counts, ruled_out = np.zeros(len(LAWS)), 0
+    heights, sizes = np.full(len(steps), -np.inf), np.zeros(model.size)
+    ruled_out = 0
     for k, step in enumerate(steps):
         heights[k], left = height_at(model, mode, step)
         if np.isfinite(heights[k]):
-            squares[k // POINTS] += 2.0 * left**2
-            counts[k // POINTS] += 1
+            sizes += np.abs(left) / spreads[k] ** 3
         ruled_out += not np.isfinite(left).all()
-    return heights, squares / np.maximum(counts, 1.0)[:, None], ruled_out / len(steps)
+    finite = max(int(np.isfinite(heights).sum()), 1)
+    return heights, sizes / finite, ruled_out / len(steps)
+
+
+def weights_of(sizes: Floats) -> Floats | None:
+    """Give weights of rows from the mean sizes of their residuals, or of how these change, in some moves.
+
+    Few moves tell these better than roots of mean squares: residuals are like cubes of normal numbers.
+    """
+    return row_weights(np.square(sizes))
+
+
+def changes_of(model: Model, mode: Mode, steps: Floats) -> list[Floats]:
+    """Give by how much residuals change in moves, each between two of the points."""
+    left = [height_at(model, mode, step)[1] for step in steps]
+    pairs = zip(left[::2], left[1::2], strict=True)
+    return [after - before for before, after in pairs if np.isfinite(after - before).all()]
+
+
+def reading(changes: Iterable[Floats], weights: Floats | None) -> Iterator[tuple[float, float]]:
+    """Give how many rows moves read, and the variances of the estimates, as `Penalty` has it."""
+    if weights is None:
+        return
+    penalty, chances = Penalty(), weights / weights.sum()
+    for change in changes:
+        single = change / chances
+        centred = single - change.sum()
+        variance, third = (float(abs(np.sum(chances * centred**power))) for power in (2, 3))
+        needed = max(variance / penalty.most_variance, float(np.sqrt(third / (3.0 * penalty.error))))
+        rows = max(float(penalty.first), needed)
+        yield rows, variance / rows
+
+
+def foreseen_reading(changes: list[Floats], weights: Floats | None) -> tuple[float, float]:
+    """Give the mean of rows that moves read, and of the variances of their estimates."""
+    found = list(reading(changes, weights))
+    if not found:
+        return float(Penalty().first), 0.0
+    size = float(len(changes[0]))  # a move that wants more reads all rows, and knows
+    rows, variance = np.mean([(min(r, size), v if r < size else 0.0) for r, v in found], axis=0).tolist()
+    return rows, variance
 
 
 def heights_at(model: Model, mode: Mode, steps: Floats) -> Floats:
@@ -215,14 +302,19 @@ def efficiencies(heights: Floats, densities: Floats) -> Floats:
     return shares
 
 
-def forecast_of(log_weights: Floats, squares: Floats, misfit: float) -> Forecast:
-    """Foresee a chain of independent proposals, from their importance weights and the rows' residuals."""
-    weights, penalty = row_weights(squares), Penalty()
-    variance = 0.0 if weights is None else float(weights.sum() * (squares / weights).sum())
-    rows = min(max(float(penalty.first), variance / penalty.most_variance), float(len(squares)))
-    noise = min(variance / rows, penalty.most_variance)
+def forecast_of(log_weights: Floats, read: tuple[float, float], misfit: float, size: int) -> Forecast:
+    """Foresee a chain of independent proposals, from their importance weights and what moves read."""
+    rows, variance = read
+    noise = min(variance, Penalty().most_variance)
     acceptance = accepted(log_weights) * 2.0 * scipy.special.ndtr(-0.5 * np.sqrt(noise))
-    return Forecast(rows, acceptance, acceptance / (2.0 - acceptance), misfit, len(squares))
+    return Forecast(rows, acceptance, acceptance / (2.0 - acceptance), misfit, size)
+
+
+def reading_by(variance: float, size: int) -> tuple[float, float]:
+    """Give how many rows a move reads, and the variance of its estimate, from that of one row's."""
+    penalty = Penalty()
+    rows = min(max(float(penalty.first), variance / penalty.most_variance), float(size))
+    return rows, variance / rows
 
 
 def accepted(log_weights: Floats) -> float:

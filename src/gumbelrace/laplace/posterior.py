@@ -1,42 +1,47 @@
 """Posterior draws of a model in one call: mode, law, expansion, pilot, chains, checks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from gumbelrace.chain.run import run
 from gumbelrace.chain.trace import Trace
 from gumbelrace.core.random import Rng, as_generator
-from gumbelrace.errors import InvalidArgument
+from gumbelrace.errors import InvalidArgument, NoPossibleArm
 from gumbelrace.kernels.blocks import Blocks
 from gumbelrace.kernels.metropolis import Metropolis, Mixture
 from gumbelrace.kernels.normal_laws import NormalPseudoprior
-from gumbelrace.kernels.target import Position, checked_point
-from gumbelrace.laplace.blocks import plan_blocks
-from gumbelrace.laplace.compiled import CompiledModel
+from gumbelrace.kernels.target import Position
+from gumbelrace.laplace.blocks import Planned, plan_blocks
 from gumbelrace.laplace.convergence import split_rhat, warn_of_fit, warn_of_rhat
-from gumbelrace.laplace.mode import find_mode, listed
+from gumbelrace.laplace.mode import Mode, find_mode, listed
 from gumbelrace.laplace.model import Floats
 from gumbelrace.laplace.other_modes import warn_of_other_modes
-from gumbelrace.laplace.pilot import Forecast, Pilot, pilot_of
+from gumbelrace.laplace.pilot import SEED, Forecast, Pilot, pilot_of, step_to_top
 from gumbelrace.laplace.progress import Progress
 from gumbelrace.methods.base import Method
+from gumbelrace.methods.exact import Exact
+from gumbelrace.methods.penalty import PILOT_ROWS, Penalty
 from gumbelrace.population.base import checked_count
-from gumbelrace.population.trial import checked_data, checked_dispatcher
 
 # Independent proposals that are accepted less often than that are mixed with many small steps; those that
-# are accepted more often than that, with few.
-SELDOM, OFTEN = 0.2, 0.9
+# are accepted more often than that, with few. If nearly all are, no better law is looked for.
+SELDOM, OFTEN, NEARLY_ALWAYS = 0.2, 0.75, 0.9
 # The matrices of so many parameters take 200 MB each.
 MOST_PARAMETERS = 5_000
 # Correlations of small steps that are tried, and steps of each trial.
 CORRELATIONS, TRIAL = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98), 300
-# So many parameters or more are drawn in blocks where so few effective draws a step are expected otherwise.
-BLOCKS_BELOW = ((64, 0.35), (8, 0.1))
+# Points at which expansions are fitted on average: as many as read about so many rows, within limits.
+AFFORDABLE, FEWEST_POINTS, MOST_POINTS = 4e6, 16, 256
+# Fewer parameters than that are not drawn in blocks.
+FEWEST_IN_BLOCKS = 8
 FEW_SMALL_STEPS, SMALL_STEPS, MANY_SMALL_STEPS = 0.02, 0.1, 0.9
+WENT_WHERE_IMPOSSIBLE = (
+    "a chain went where some row has a log factor of -inf, and read that row only later: give "
+    "method=gumbelrace.Exact(), which reads all rows, or transform the parameters so that all are possible"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,7 +53,8 @@ class Posterior:
     mode : ndarray of shape (d,)
         The mode.
     law : NormalPseudoprior
-        Laplace's approximation: the normal law of the same mode and curvature.
+        The normal law that proposes: it has the curvature of the posterior at its mode, and lies around
+        that or, where the posterior is skewed, closer to its mean.
     forecast : Forecast
         What the pilot expects of a chain: rows a step, acceptance, effective draws a step.
     names : sequence of str
@@ -97,85 +103,49 @@ class Posterior:
         """
         generator = as_generator(rng)
         warn_of_fit(self.forecast)
-        starts = [self.start(generator) for _ in range(checked_count(chains, "chains"))]
-        trace = run(
-            self.kernel, starts, steps=draws, warmup=warmup, chains=chains, rng=generator, **options
-        )
+        starts = self.starts(generator, checked_count(chains, "chains"))
+        options |= {"steps": draws, "warmup": warmup, "chains": chains}
+        try:
+            trace = run(self.kernel, starts, rng=generator, **options)
+        except NoPossibleArm as error:
+            raise NoPossibleArm(WENT_WHERE_IMPOSSIBLE) from error
         warn_of_rhat(split_rhat(trace["position"]), self.names)
         return trace
 
-    def start(self, rng: np.random.Generator) -> Position:
-        """Draw a state to start from, by the law, where the prior allows it."""
-        for _ in range(100):
+    def starts(self, rng: np.random.Generator, chains: int) -> list[Any]:
+        """Draw states to start from."""
+        return [self.start(rng) for _ in range(chains)]
+
+    def start(self, rng: np.random.Generator) -> Any:
+        """Draw a state to start from."""
+        return self.kernel.start(self.point(rng))
+
+    def point(self, rng: np.random.Generator) -> Floats:
+        """Draw a point by the law, where the prior allows it; the mode if rows may not."""
+        for _ in range(100 if self.forecast.ruled_out == 0.0 else 0):
             point = self.law.sample(rng)
             if self.kernel.log_prior is None or self.kernel.log_prior(point) > -np.inf:
-                return self.kernel.start(point)
-        return self.kernel.start(self.mode)
+                return point
+        return self.mode
 
 
-def posterior(
-    log_factor: Any,
-    terms: Any,
-    data: tuple[Any, ...],
-    size: int,
-    *,
-    start: ArrayLike,
-    log_prior: Callable[[Floats], float] | None = None,
-    remainder: Callable[[Floats], ArrayLike] | None = None,
-    method: Method | None = None,
-    progress: bool = True,
-) -> Posterior:
-    """Make a posterior p(θ) ∝ p0(θ) ∏ f_n(θ) ready to be drawn from: find its mode, its law and a kernel.
+class Fit(NamedTuple):
+    """A model, the mode with sums of its expansions, and what a pilot says of them."""
 
-    Parameters
-    ----------
-    log_factor : numba function
-        ``log_factor(n, theta, *data) -> float``.
-    terms : numba function
-        ``terms(n, centre, direction, *data) -> (value, slope, curvature)``: log f_n at the centre, and its
-        first two derivatives along `direction`.
-    data : tuple
-        Arrays and numbers that both take.
-    size : int
-        Number of rows N.
-    start : array_like of shape (d,)
-        Where to look for the mode, for example zeros. θ has no constraints: take logarithms of what is
-        positive.
-    log_prior : callable, optional
-        ``log_prior(theta) -> float``, smooth, by numba for speed. Default: flat.
-    remainder : callable, optional
-        ``remainder(metric)`` gives M_n with ``|log f_n(θ) - h_n(θ)| ≤ M_n ‖W(θ - mode)‖³``, `metric` being
-        W, h_n the second-order expansion: for example ``lambda metric: logistic.remainder(x, metric)``. It
-        makes exact tests possible (`Thinning`).
-    method : Method, optional
-        Who decides; see `Metropolis`.
-    progress : bool
-        Say on standard error what is being done.
+    model: Any
+    mode: Mode
+    pilot: Pilot
 
-    Raises
-    ------
-    NoMode
-        The posterior has no mode, or is flat along some parameters, which are named.
+    @property
+    def law(self) -> NormalPseudoprior:
+        """The normal law around the top of the expansions."""
+        covariance = self.pilot.root @ self.pilot.root.T
+        return NormalPseudoprior(self.mode.theta + step_to_top(self.mode), covariance)
 
-    Examples
-    --------
-    >>> import numpy as np, gumbelrace as gr
-    >>> from gumbelrace.models import logistic
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.normal(size=(20_000, 2))
-    >>> y = (rng.uniform(size=len(x)) < 1 / (1 + np.exp(-x.sum(axis=1)))).astype(float)
-    >>> fit = gr.posterior(logistic.log_factor, logistic.terms, (x, y), len(x), start=[0.0, 0.0])
-    >>> trace = fit.sample(draws=500, rng=0, progress=False)
-    >>> trace["position"].shape
-    (4, 500, 2)
-    """
-    checked_dispatcher(log_factor, "log_factor")
-    checked_dispatcher(terms, "terms")
-    point = checked_point(start)
-    given = checked_data(data, "(x, y)"), checked_count(size, "size")
-    names = [f"theta[{i}]" for i in range(len(point))]
-    model = CompiledModel(log_factor, terms, *given, log_prior, point, names, remainder)
-    return made_ready(model, log_prior, method, Progress(wanted=progress))
+    @property
+    def rate(self) -> float:
+        """Effective draws for each multiplication, as far as they can be foreseen."""
+        return self.pilot.forecast.effective / work_of_step(self.pilot.forecast.rows, len(self.mode.theta))
 
 
 def made_ready(model: Any, log_prior: Any, method: Method | None, said: Progress) -> Posterior:
@@ -186,19 +156,84 @@ def made_ready(model: Any, log_prior: Any, method: Method | None, said: Progress
     with said("other modes"):
         warn_of_other_modes(model.few, mode, model.size)
     with said("pilot"):
-        pilot = pilot_of(model, mode)
-    law = NormalPseudoprior(mode.theta, pilot.root @ pilot.root.T)
-    kernel: Metropolis | Blocks
-    if any(len(mode.theta) >= d and pilot.forecast.effective < share for d, share in BLOCKS_BELOW):
-        with said("blocks"):
-            blocks, block_law, forecast = plan_blocks(model, mode)
-        kernel = Blocks(blocks, block_law, log_prior=log_prior, method=method)  # type: ignore[arg-type]
-    else:
-        kernel = at_once(law, pilot, model.likelihood(mode, pilot), log_prior, method)
-        forecast = pilot.forecast
-    forecast = forecast._replace(ruled_out=pilot.forecast.ruled_out)
+        first = Fit(model, mode, pilot_of(model, mode))
+        if method is None and first.pilot.forecast.ruled_out > 0.0:
+            method = Exact()  # whoever does not read a row that rules a point out keeps the point
+        fit, kernel = fitted(first, log_prior, method)
+    forecast, planned = fit.pilot.forecast, faster_blocks(model, mode, fit.rate, said)
+    if planned is not None:
+        kernel = Blocks(planned.blocks, planned.law, log_prior=log_prior, method=method)  # type: ignore[arg-type]
+        forecast = planned.forecast._replace(ruled_out=forecast.ruled_out, heavy=forecast.heavy)
+    elif forecast.acceptance <= SELDOM:
+        kernel = tuned(kernel, kernel.start(fit.law.mean))
+    if forecast.ruled_out > 0.0 and isinstance(method, Exact):
+        forecast = forecast._replace(rows=float(model.size))
     said.tell(f"forecast: {forecast}")
-    return Posterior(mode.theta, law, forecast, model.names, kernel)
+    return Posterior(mode.theta, fit.law, forecast, model.names, kernel)
+
+
+def fitted(fit: Fit, log_prior: Any, method: Method | None) -> tuple[Fit, Metropolis | Blocks]:
+    """Give the better of two fits, and a kernel that draws all parameters at once."""
+    kernel = at_once(fit, log_prior, method)
+    settled = needs_bounds(kernel.method) or isinstance(kernel.method, Exact) or is_good(fit)
+    chosen = fit if settled else better(fit)
+    return chosen, kernel if chosen is fit else at_once(chosen, log_prior, method)
+
+
+def needs_bounds(method: Any) -> bool:
+    """Whether a method rests on bounds of residuals."""
+    return bool(method.needs_range or getattr(method, "rings_are_few", False))
+
+
+def is_good(fit: Fit) -> bool:
+    """Whether hardly anything can be gained: as few rows are read as ever, and most moves are accepted."""
+    return fit.pilot.forecast.acceptance > NEARLY_ALWAYS and fit.pilot.forecast.rows <= Penalty().first
+
+
+def better(fit: Fit) -> Fit:
+    """Give the fit by expansions that fit on average, if the model has them and they are better."""
+    if not hasattr(fit.model, "tilted"):
+        return fit
+    root = fit.pilot.root
+    count = int(np.clip(AFFORDABLE / fit.model.size, FEWEST_POINTS, MOST_POINTS))
+    steps = np.random.default_rng(SEED).standard_normal((count, len(root))) @ root.T
+    model, mode = fit.model.tilted(fit.mode, steps)
+    other = Fit(model, mode, pilot_of(model, mode))
+    return max(fit, other, key=lambda one: one.rate)
+
+
+def faster_blocks(model: Any, mode: Mode, rate: float, said: Progress) -> Planned | None:
+    """Plan blocks, if sweeps are foreseen to give more effective draws than `rate`, for as much work."""
+    d = len(mode.theta)
+    if d < FEWEST_IN_BLOCKS or rate >= most_by_blocks(d):
+        return None
+    with said("blocks"):
+        planned = plan_blocks(model, mode)
+    return planned if rate_of_blocks(planned) > rate else None
+
+
+def work_of_step(rows: float, d: int) -> float:
+    """Count multiplications of a step that reads so many rows, at two points.
+
+    A row takes three products of vectors: its log factor, slope and curvature. A proposal takes a matrix
+    and its inverse, which are triangular, and the sum of the expansions another one or two.
+    """
+    return 6.0 * d * (rows + PILOT_ROWS) + 3.0 * d * d
+
+
+def most_by_blocks(d: int) -> float:
+    """Bound the rate of blocks, of which there are two at least, with as few rows as any move reads."""
+    return 0.5 / work_of_step(Penalty().first, d)
+
+
+def rate_of_blocks(planned: Planned) -> float:
+    """Give effective draws for each multiplication of sweeps, as far as they can be foreseen."""
+    d, blocks = len(planned.law.centre), planned.blocks
+    rows = planned.forecast.rows + PILOT_ROWS * (len(blocks) - 1)
+    matrices = sum(block.matrix.size for block in blocks) + 2 * len(planned.law.hessian.values)
+    return planned.forecast.effective / (
+        work_of_step(rows, d) - 3.0 * d * d + 8.0 * d * len(blocks) + matrices
+    )
 
 
 def check_dimension(names: Sequence[str]) -> None:
@@ -210,27 +245,25 @@ def check_dimension(names: Sequence[str]) -> None:
         )
 
 
-def at_once(
-    law: NormalPseudoprior, pilot: Pilot, likelihood: Any, log_prior: Any, method: Any
-) -> Metropolis:
-    """Give a kernel that draws all parameters, small steps tuned where others are seldom accepted."""
-    acceptance = pilot.forecast.acceptance
-    small_steps = FEW_SMALL_STEPS if acceptance > OFTEN else SMALL_STEPS
-    proposal = Mixture(law, *pilot.tails, small_steps=small_steps)
-    kernel = Metropolis(likelihood, proposal, log_prior=log_prior, method=method)
-    return kernel if acceptance > SELDOM else tuned(kernel, proposal)
+def at_once(fit: Fit, log_prior: Any, method: Any) -> Metropolis:
+    """Give a kernel that draws all parameters, with some small steps."""
+    pilot = fit.pilot
+    small_steps = FEW_SMALL_STEPS if pilot.forecast.acceptance > OFTEN else SMALL_STEPS
+    proposal = Mixture(fit.law, *pilot.tails, small_steps=small_steps)
+    likelihood = fit.model.likelihood(fit.mode, pilot)
+    return Metropolis(likelihood, proposal, log_prior=log_prior, method=method)
 
 
-def tuned(kernel: Metropolis, proposal: Mixture) -> Metropolis:
+def tuned(kernel: Any, start: Any) -> Any:
     """Give the kernel with small steps of the length that leads farthest, by a short trial of each."""
+    proposal = kernel.proposal
     tried = [replace(proposal, small_steps=MANY_SMALL_STEPS, correlation=rho) for rho in CORRELATIONS]
     kernels = [replace(kernel, proposal=one) for one in tried]
-    return max(kernels, key=lambda one: squared_jump(one, proposal.law))
+    return max(kernels, key=lambda one: squared_jump(one, proposal.law, start))
 
 
-def squared_jump(kernel: Metropolis, law: NormalPseudoprior) -> float:
+def squared_jump(kernel: Any, law: NormalPseudoprior, start: Any) -> float:
     """Give the mean squared length of the steps of a short chain, in standard deviations of the law."""
-    rng, chain = np.random.default_rng(0), kernel.start(law.mean)
-    points: Any = kernel.steps(rng, chain, TRIAL).states.position
+    points: Any = kernel.steps(np.random.default_rng(0), start, TRIAL).states.position
     z = np.stack([law.standardised(point) for point in points])
     return float(np.square(np.diff(z[TRIAL // 3 :], axis=0)).sum(axis=1).mean())

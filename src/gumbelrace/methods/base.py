@@ -3,9 +3,11 @@
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -14,14 +16,20 @@ from numpy.typing import ArrayLike
 
 from gumbelrace.core.random import Rng, as_generator, bits_of, check_generator
 from gumbelrace.errors import InvalidArgument, NoPossibleArm, ShapeMismatch, UnknownRange
+from gumbelrace.methods.estimates import Ended, Estimates, ended, estimated
 from gumbelrace.methods.loop import Plan, answer_each, new_workspace, prepared
+from gumbelrace.methods.shared import SharedWorkspace
 from gumbelrace.methods.state import QUESTION, Question, RaceState, Results, new_results, part_of, put_noise
 from gumbelrace.population.arrays import ByArm, by_name, floats
-from gumbelrace.population.base import CODE, FINE, Floats, Population, SharedPopulation
+from gumbelrace.population.base import CODE, FINE, Floats, Population, Rewards, SharedPopulation
 from gumbelrace.population.table import as_population
 
 # Ctrl-C is heard between calls of a kernel; a call is given about this many seconds of draws.
 SECONDS_A_CALL = 0.1
+
+# Told of the method and the state in which its race ended, if somebody wants to know: who asks for the best
+# arm once.
+AT_THE_END: ContextVar[Callable[["Method", Any], None] | None] = ContextVar("AT_THE_END", default=None)
 
 # What a question needs, for messages.
 NEEDED = {Question.WINNER: "the best arm", Question.DRAW: "a draw", Question.ACCEPT: "a decision on a move"}
@@ -95,6 +103,8 @@ class Outcome:
         The name of the arm, where arms have names.
     law_error : float
         How far the law of the answer is off, by what was read, if the method is right in law only.
+    ended : Ended or None
+        What the race left, of arms that share their rows: `estimates` follow from it.
     """
 
     arm: int
@@ -106,6 +116,37 @@ class Outcome:
     promise: Promise = field(default=Promise(1.0), compare=False)
     name: str | None = field(default=None, compare=False)
     law_error: float = field(default=0.0, compare=False)
+    ended: Ended | None = field(default=None, compare=False)
+
+    @cached_property
+    def estimates(self) -> Estimates | None:
+        """The means of all arms and intervals for them; None of arms with rows of their own."""
+        return None if self.ended is None else estimated(self.ended)
+
+    @property
+    def means(self) -> Floats | None:
+        """The mean of each arm, see `Estimates`; None of arms with rows of their own."""
+        return None if self.estimates is None else self.estimates.means
+
+    @property
+    def intervals(self) -> Floats | None:
+        """Lowest and highest value that the mean of each arm may have, of shape (D, 2); see `Estimates`."""
+        found = self.estimates
+        return None if found is None else np.stack([found.low, found.high], axis=1)
+
+    @property
+    def runner_up(self) -> int | None:
+        """The arm with the highest mean of all others; None if no other was read or is possible."""
+        others = np.array([]) if self.means is None else np.where(np.isnan(self.means), -np.inf, self.means)
+        others[self.arm : self.arm + 1] = -np.inf
+        return int(others.argmax()) if (others > -np.inf).any() else None
+
+    @property
+    def gap(self) -> float:
+        """By how much the mean of the arm exceeds that of the runner-up; NaN without one."""
+        if self.means is None or self.runner_up is None:
+            return math.nan
+        return float(self.means[self.arm] - self.means[self.runner_up])
 
     def __repr__(self) -> str:
         """Show what there is; whether there is a tie only if there is one."""
@@ -128,7 +169,30 @@ class Outcome:
             sure = "exact"
         looks = f"{self.looks:,} look{'' if self.looks == 1 else 's'}"
         read = f"{self.fraction:.2%} of the rewards read ({self.evaluations:,}), {looks}"
-        return "\n".join([f"best is arm {self.arm}{name}{tied}", read, sure])
+        best = f"best is arm {self.arm}{name}{self._mean(self.arm)}{tied}"
+        return "\n".join([best, *self._next(), read, sure, *self._intervals()])
+
+    def _next(self) -> list[str]:
+        second = self.runner_up
+        return [] if second is None else [f"next is arm {second}{self._mean(second)}, {self.gap:.3g} less"]
+
+    def _intervals(self) -> list[str]:
+        """Say how sure the intervals are, where some were shown."""
+        if self.estimates is None or "(between" not in self._mean(self.arm) + "".join(self._next()):
+            return []
+        rests = "proved" if self.estimates.proved else "on the same assumption"
+        return [f"all means lie in their intervals with a probability of {self.estimates.level:g}, {rests}"]
+
+    def _mean(self, arm: int) -> str:
+        """Give the mean of an arm and the interval in which it lies, as far as they are known."""
+        found = self.estimates
+        if found is None or math.isnan(found.means[arm]):
+            return ""
+        low, high = found.low[arm], found.high[arm]
+        if not math.isfinite(high - low):
+            return f", mean about {found.means[arm]:.4g}"
+        between = f" (between {low:.4g} and {high:.4g})" if low < high else ""
+        return f", mean {found.means[arm]:.4g}{between}"
 
     def of(self, population: Population, promise: Promise) -> "Outcome":
         """Return the same with what follows from where it was found."""
@@ -208,14 +272,12 @@ class Method(ABC):
         """Whether its answers can be compared with exact ones: others are right in law only."""
         return Question.WINNER in self.answers
 
-    def best(
-        self, population: Population | ArrayLike, offset: ByArm | None = None, rng: Rng = None
-    ) -> Outcome:
+    def best(self, population: Rewards, offset: ByArm | None = None, rng: Rng = None) -> Outcome:
         """Find the best arm.
 
         Parameters
         ----------
-        population : Population, or array_like of shape (N, D)
+        population : Population, DiskTable, or array_like of shape (N, D)
             The rewards; an array is taken as a `table`.
         offset : array_like of shape (D,), optional
             Added to each arm's sum of rewards; -inf rules an arm out.
@@ -224,8 +286,25 @@ class Method(ABC):
         """
         rewards = as_population(population)
         offset = by_name(offset, rewards.names, "offset")
-        found = self.answer(Asked(), rewards, offset, as_generator(rng))
-        return found.of(rewards, self.promised(rewards))
+        promise, kept = self.promised(rewards), list[Ended]()
+
+        def keep(method: Method, workspace: Any) -> None:
+            if isinstance(workspace, SharedWorkspace):
+                kept.append(ended(workspace, rewards.averaged, promise.delta, method.margins(workspace)))
+
+        before = AT_THE_END.set(keep)
+        try:
+            found = self.answer(Asked(), rewards, offset, as_generator(rng))
+        finally:
+            AT_THE_END.reset(before)
+        return replace(found.of(rewards, promise), ended=kept[-1] if kept else None)
+
+    def margins(self, workspace: SharedWorkspace) -> Floats | None:
+        """Give how far the mean of each arm may be off by the method's own bound, if there is one.
+
+        It is asked at the end of a race; known ranges of rewards give margins that are proved.
+        """
+        return None
 
     def answer(
         self,
@@ -297,7 +376,7 @@ class Method(ABC):
             for part in timed_slices(len(offsets)):
                 answer_each(plan, offsets[part], part_of(results, part))
                 if plan.source.fault[CODE] != FINE:
-                    break
+                    return
 
     def plan(
         self,
@@ -330,6 +409,8 @@ class Method(ABC):
             plan, _kept_alive = prepared(workspace)
             asked.put(plan.state)
             yield plan
+            if (keep := AT_THE_END.get()) is not None and source.fault[CODE] == FINE:
+                keep(self, workspace)
 
 
 def timed_slices(draws: int, count: int = 1) -> Iterator[slice]:

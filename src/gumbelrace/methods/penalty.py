@@ -8,8 +8,8 @@ itself estimated from T rows costs a little more, by a series of which two furth
 Rows come by their weights, with replacement, where there are weights, and else in random order without.
 
 *Guard.* Errors are not quite normal. By an Edgeworth expansion the third cumulant κ of Λ̂, which is also the
-covariance of Λ̂ with v̂, puts the two sides of detailed balance apart by κ / 3 (theory.md). T is such that
-both v and κ / 3 are small enough.
+covariance of Λ̂ with v̂, puts the two sides of detailed balance apart by κ / 3 (docs/penalty.md). T is such
+that both v and κ / 3 are small enough.
 
 *Pilot.* T is found from rows that are not those of the estimate. Who reads until the estimate itself looks
 good stops early where rows that carry much are missing, and the estimate is then off to one side: this
@@ -29,7 +29,7 @@ import numpy as np
 
 from gumbelrace.core.jit import part
 from gumbelrace.core.orders import rewind
-from gumbelrace.core.random import uniform
+from gumbelrace.core.random import STOP, uniform
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise
@@ -111,7 +111,7 @@ def _run(rule: Reading, workspace: SharedWorkspace) -> None:
     variance = 0.0
     if state.tally[ALIVE] == 2 and side_beyond_doubt(workspace) == 0.0 and not state.tally[EXHAUSTED]:
         variance, state.law_error[0] = errors_of_estimate(workspace)
-        if variance > UNUSABLE * rule.most:
+        if variance > UNUSABLE * rule.most and can_scan(workspace):
             variance = state.law_error[0] = 0.0
             if not read_all(workspace):
                 return
@@ -123,7 +123,7 @@ def _run(rule: Reading, workspace: SharedWorkspace) -> None:
 def make_estimate(rule: Reading, workspace: SharedWorkspace) -> bool:
     """Read a pilot, and as many rows as it asks for; all if that takes no longer. False after a fault."""
     state, work = workspace.state, workspace.work
-    at_once = rule.most == 0.0 or state.tally[AT_ONCE] == 1
+    at_once = can_scan(workspace) and (rule.most == 0.0 or state.tally[AT_ONCE] == 1)
     if at_once or takes_all(workspace, PILOT_ROWS + rule.first):
         return read_all(workspace)
     if not read_rows(workspace, PILOT_ROWS, rule.first):
@@ -166,7 +166,13 @@ def are_alike(pilot: Floats, spread: Spread) -> bool:
 @part
 def takes_all(workspace: SharedWorkspace, wanted: int) -> bool:
     """Whether reading all rows takes no longer than reading so many random ones."""
-    return wanted * workspace.source.scan_speed >= workspace.sizes[0]
+    return can_scan(workspace) and wanted * workspace.source.scan_speed >= workspace.sizes[0]
+
+
+@part
+def can_scan(workspace: SharedWorkspace) -> bool:
+    """Whether all rows are at hand: those that were drawn ahead are but a sample."""
+    return bool(workspace.order.weights.cursor[STOP] == 0)
 
 
 @part

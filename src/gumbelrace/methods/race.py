@@ -14,6 +14,7 @@ from gumbelrace.errors import InvalidArgument
 from gumbelrace.methods import rules
 from gumbelrace.methods.base import Method, Promise, checked_delta
 from gumbelrace.methods.bounds import Bound, Marginal, Normal, Paired
+from gumbelrace.methods.estimates import deviations, knows_all_ranges
 from gumbelrace.methods.exact import Scan
 from gumbelrace.methods.race_independent import ROUNDING, IndependentLooks, independent_looks
 from gumbelrace.methods.reading import HELD, Sample, fresh_rows
@@ -313,6 +314,20 @@ class Race(Method):
         sizes = tuple(population.sizes.tolist())
         first, shrink = self.first_of_independent, self.variance.shrink
         return independent_looks(self.bound, self.delta, first, shrink, sizes)
+
+    def margins(self, workspace: SharedWorkspace) -> Floats | None:
+        """Give the bound on each arm's own mean at its last look, both ways, where no range is known."""
+        rule, source = workspace.rule, workspace.source
+        proved = self.needs_range or knows_all_ranges(source.low, source.high)
+        if proved or len(source.direct) or not isinstance(rule, Looks):
+            return None
+        size, taken = int(workspace.sizes[0]), workspace.state.rows
+        at = rule.at[0][rule.at[0] < size]
+        factors, _ = self.bound.coefficients(self.delta / (2.0 * source.arms), at, size)
+        factors = np.append(factors, np.inf)[np.searchsorted(at, taken)]
+        found, means = deviations(workspace), np.abs(workspace.state.sums / np.maximum(taken, 1))
+        # Equal rewards in the rows read prove nothing of the others.
+        return np.where(found > ROUNDING * (means + abs(workspace.state.shift[0])), factors * found, np.inf)
 
     @property
     def first_of_independent(self) -> int:

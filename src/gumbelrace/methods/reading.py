@@ -308,9 +308,9 @@ def scan_rows(shared: SharedRows, taken: int) -> None:
     """Read and add up all but the first `taken` rows of the random order, a chunk after the other."""
     source, stream, state, size = shared.source, shared.order, shared.state, shared.sizes[0]
     rows, block = shared.rows, shared.block
-    mark_rows(stream, size, taken, rows)
+    until = mark_rows(stream, size, taken, rows)
     for first in range(0, size, source.chunk):
-        count = unseen_rows(stream, first, min(first + source.chunk, size), rows)
+        count = unseen_rows(stream, first, min(first + source.chunk, size), until, rows)
         if count > 0 and state.tally[ALIVE] > 0:
             got = read(source, rows, count, state.arms, state.tally[ALIVE], block, 0)
             if got == 0:
@@ -322,4 +322,4 @@ def scan_rows(shared: SharedRows, taken: int) -> None:
             for a in range(state.tally[ALIVE]):
                 arm = state.arms[a]
                 add(state, arm, total(block, arm, 0, count, state.shift[0]))
-    forget_marks(stream, size)
+    forget_marks(stream)

@@ -4,7 +4,7 @@ A row of bound b loses at most b · width as an arm takes the place of another, 
 ranges of the two. Rows *ring* as a Poisson process, each at the rate of its bound. A ring reads its row and
 rejects with probability loss / bound. No ring rejects with probability ∏ exp(-max(0, loss_n)), which is the
 product of min(1, ratio_n) over the rows: a Metropolis-Hastings test in factors, and exact, though most rows
-are never read (theory.md has the proofs).
+are never read (docs/thinning.md has the proofs).
 
 Where as many rings are expected as there are rows, everything is read instead, and the answer is that of an
 exact scan. That follows from the ranges alone, in a way that does not change when the arms are swapped:

@@ -7,6 +7,7 @@ import numpy as np
 import scipy  # its parts load when first used
 from numpy.typing import ArrayLike, NDArray
 
+from gumbelrace.core.jit import FAST
 from gumbelrace.models.regression import Curve, checked_labels, mode_of_labels, remainder_of
 from gumbelrace.population.arrays import Floats, floats
 
@@ -15,16 +16,22 @@ from gumbelrace.population.arrays import Floats, floats
 THIRD = np.sqrt(3.0) / 18.0
 
 
-@numba.njit
+@numba.njit(fastmath=FAST)
 def log_factor(n, theta, x, y):  # type: ignore[no-untyped-def]
     """Log likelihood of row n; y is 0 or 1."""
     s = 0.0
     for i in range(len(theta)):
         s += x[n, i] * theta[i]
-    return y[n] * s - max(s, 0.0) - np.log1p(np.exp(-abs(s)))
+    return log_chance(s, y[n], np.exp(-abs(s)))
 
 
 @numba.njit
+def log_chance(s, y, small):  # type: ignore[no-untyped-def]
+    """Give the log likelihood of label y, 0 or 1, where small = exp(-|s|): no large numbers cancel."""
+    return -max((1.0 - 2.0 * y) * s, 0.0) - np.log1p(small)
+
+
+@numba.njit(fastmath=FAST)
 def terms(n, centre, direction, x, y):  # type: ignore[no-untyped-def]
     """Value, slope and curvature of row n at `centre`, along `direction`."""
     s, t = 0.0, 0.0
@@ -33,10 +40,10 @@ def terms(n, centre, direction, x, y):  # type: ignore[no-untyped-def]
         t += x[n, i] * direction[i]
     small = np.exp(-abs(s))
     p = (1.0 if s > 0.0 else small) / (1.0 + small)
-    return y[n] * s - max(s, 0.0) - np.log1p(small), (y[n] - p) * t, -p * (1.0 - p) * t * t
+    return log_chance(s, y[n], small), (y[n] - p) * t, -p * (1.0 - p) * t * t
 
 
-@numba.njit
+@numba.njit(fastmath=FAST)
 def residual(n, centre, direction, x, y):  # type: ignore[no-untyped-def]
     """Log likelihood of row n at centre + direction, less its second-order expansion: y drops out."""
     s, t = 0.0, 0.0
@@ -56,7 +63,7 @@ def beyond(t, p):  # type: ignore[no-untyped-def]
     return p * t * (1.0 + 0.5 * (1.0 - p) * t) - np.log1p(p * np.expm1(t))
 
 
-@numba.njit
+@numba.njit(fastmath=FAST)
 def stored_residual(n, centre, direction, x, at_centre):  # type: ignore[no-untyped-def]
     """Give the same from `at_centre(...)`."""
     t = 0.0
@@ -66,7 +73,7 @@ def stored_residual(n, centre, direction, x, at_centre):  # type: ignore[no-unty
     return beyond(-t if p < 0.0 else t, abs(p))
 
 
-@numba.njit
+@numba.njit(fastmath=FAST)
 def stored_terms(n, centre, direction, x, at_centre):  # type: ignore[no-untyped-def]
     """Give the same from `at_centre(...)`, which holds what does not depend on the direction."""
     t = 0.0

@@ -11,6 +11,7 @@ import numpy as np
 import scipy  # its parts load when first used
 from numpy.typing import ArrayLike, NDArray
 
+from gumbelrace.core.jit import FAST
 from gumbelrace.models.regression import Curve, checked_labels, mode_of_labels, remainder_of
 from gumbelrace.population.arrays import Floats
 
@@ -43,7 +44,7 @@ def log_phi(s):  # type: ignore[no-untyped-def]
     return math.log1p(-0.5 * math.erfc(s * math.sqrt(0.5)))
 
 
-@numba.njit
+@numba.njit(fastmath=FAST)
 def log_factor(n, theta, x, y):  # type: ignore[no-untyped-def]
     """Log likelihood of row n; y is 0 or 1."""
     s = 0.0
@@ -52,7 +53,7 @@ def log_factor(n, theta, x, y):  # type: ignore[no-untyped-def]
     return log_phi((2.0 * y[n] - 1.0) * s)
 
 
-@numba.njit
+@numba.njit(fastmath=FAST)
 def terms(n, centre, direction, x, y):  # type: ignore[no-untyped-def]
     """Value, slope and curvature of row n at `centre`, along `direction`."""
     s, t = 0.0, 0.0

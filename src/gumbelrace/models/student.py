@@ -11,6 +11,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gumbelrace.core.jit import FAST
 from gumbelrace.errors import InvalidArgument, NoMode
 from gumbelrace.models.regression import Curve, checked_pair, find_mode, remainder_of
 from gumbelrace.population.arrays import Floats
@@ -19,7 +20,7 @@ from gumbelrace.population.arrays import Floats
 STEEPEST = (3.0 + 2.0 * np.sqrt(2.0)) / 4.0
 
 
-@numba.njit
+@numba.njit(fastmath=FAST)
 def log_factor(n, theta, x, y, freedom, scale):  # type: ignore[no-untyped-def]
     """Log likelihood of row n, less what does not depend on θ."""
     location = 0.0
@@ -29,7 +30,7 @@ def log_factor(n, theta, x, y, freedom, scale):  # type: ignore[no-untyped-def]
     return -0.5 * (freedom + 1.0) * np.log1p(r * r / freedom)
 
 
-@numba.njit
+@numba.njit(fastmath=FAST)
 def terms(n, centre, direction, x, y, freedom, scale):  # type: ignore[no-untyped-def]
     """Value, slope and curvature of row n at `centre`, along `direction`."""
     location, t = 0.0, 0.0

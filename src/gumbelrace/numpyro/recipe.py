@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gumbelrace.jax.packages import in_double, jax, jnp
-from gumbelrace.jax.recipe import made_ready
+from gumbelrace.jax.recipe import check_callable, made_ready
 from gumbelrace.jax.trace import JaxTrace, as_arviz
 from gumbelrace.laplace.pilot import Forecast
 from gumbelrace.laplace.progress import Progress
@@ -116,6 +116,7 @@ def sample(
 
         raced.sample(model, x, y, rng_key=0).get_samples()["b"]
     """
+    check_callable(model, "model")
     said = Progress(progress_bar)
     with said("model"):
         found, start = rowwise(model, args, kwargs)

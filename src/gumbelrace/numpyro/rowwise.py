@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.jax.model import JaxModel, as_array
+from gumbelrace.jax.data import as_array
+from gumbelrace.jax.model import JaxModel
 from gumbelrace.jax.packages import Later, in_double, jax, jnp
 from gumbelrace.numpyro.sites import Plate, Sites, is_latent, latent_sites, plate_of_rows, plates_of
 

@@ -1,42 +1,39 @@
 """Section 5.2 of the paper: the study of its setting, its statements held against that, and the page."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.applications.arch import Estimates, Fitted, log_normalised
+from gumbelrace.applications.arch import Estimates, log_normalised
 from gumbelrace.applications.arch_chains import (
     EXACT,
     RACED,
-    ArchResult,
     Plan,
     Runs,
     Sampled,
     Track,
     correlations,
-    median_seconds,
     moments_of,
     spent,
     tracked,
 )
+from gumbelrace.applications.arch_compared import ComparedResult
 from gumbelrace.chain.trace import Trace
 from gumbelrace.kernels.model_choice import ModelChoice
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.race import Race
-from gumbelrace.models.arch.rows import log_likelihood, points_of
+from gumbelrace.models.arch.rows import points_of
 from gumbelrace.paper.arch_setting import PAPER_NORMAL, PaperSetting
-from gumbelrace.paper.claims import Claim, claims_section, unsure
-from gumbelrace.report.arch import arch_sections, cost_table, four_panels, what_it_took
-from gumbelrace.report.page import Block, Files, Page, Section, Text, count, interval
+from gumbelrace.paper.claims import Claim, claims_section, claims_sentence, unsure
+from gumbelrace.report.arch import answer, arch_sections, cost_table, four_panels
+from gumbelrace.report.page import Files, Page, Panels, Section, Text, count, interval
 from gumbelrace.verdict import clopper_pearson
 
 CONFIDENCE = 0.95
-TIMED = 10  # exact steps whose likelihoods are timed together
 Floats = NDArray[np.float64]
 PILOTS = 20
 # Steps of the paper's setting: it is not compiled.
@@ -67,64 +64,6 @@ NOTICED = 4.0
 # An error rate is "about" another if it is surely no more than so many times that.
 ABOUT = 3.0
 FASTER, EFFECTIVE, GIBBS_ERRORS, MOVE_ERRORS, REDUCTION = 3.0, 2.0, 4e-4, 2e-3, 100.0
-
-
-class Twofold(NamedTuple):
-    """As `Compared` of the application, and by the exact chains."""
-
-    order: int
-    visits: int
-    log_probability: float
-    error: float
-    exact: float
-    exact_error: float
-    importance: float
-    importance_error: float
-    laplace: float
-    bic: float | None
-
-
-@dataclass(frozen=True, eq=False)
-class TwinResult(ArchResult):
-    """A result, and chains that make the same moves with the same weights and read everything."""
-
-    exact: Sampled = field(kw_only=True)
-
-    @property
-    def samplers(self) -> tuple[Sampled, ...]:
-        return self.raced, self.exact
-
-    @property
-    def orders(self) -> list[Any]:
-        exact = {one.order: one for one in self.exact.orders}
-        return [
-            Twofold(
-                **one._asdict(), exact=exact[one.order].log_probability, exact_error=exact[one.order].error
-            )
-            for one in super().orders
-        ]
-
-    @property
-    def apart_from_exact(self) -> float:
-        """Largest difference from the exact chains in standard errors, of the orders that both visited."""
-        seen = [one for one in self.orders if one.visits and np.isfinite(one.exact)]
-        apart = [abs(x.log_probability - x.exact) / math.hypot(x.error, x.exact_error) for x in seen]
-        return max(apart, default=0.0)
-
-
-def with_twin(result: ArchResult, steps: int, folder: Path, progress: bool = True) -> TwinResult:
-    """Run the exact twin of a result for so many steps; it goes on from checkpoints in `folder`."""
-    runs = Runs(result.fitted, result.plan, folder, progress)
-    exact = runs.sampled(EXACT, result.fitted.kernel(Exact()), result.start, steps)
-    cost = exact.cost._replace(seconds=likelihood_seconds(result.fitted))
-    return TwinResult(**vars(result), exact=replace(exact, cost=cost))
-
-
-def likelihood_seconds(fitted: Fitted) -> float:
-    """Time the likelihoods of a step without control variates: an exact sampler has no use for these."""
-    tau, data = fitted.fits[0].model.tau, fitted.data
-    points = points_of([fit.mean for fit in fitted.fits], tau, data.lags)
-    return median_seconds(lambda: [log_likelihood(points, *data.arrays) for _ in range(TIMED)]) / TIMED
 
 
 class Checked(NamedTuple):
@@ -252,7 +191,7 @@ def reductions(setting: PaperSetting, rng: np.random.Generator) -> tuple[float, 
 
 
 def reproduced_page(
-    studies: tuple[PaperStudy, TwinResult],
+    studies: tuple[PaperStudy, ComparedResult],
     found: Sequence[Claim],
     returns: Sequence[float],
     facts: Mapping[str, str],
@@ -262,11 +201,12 @@ def reproduced_page(
     paper, ours = studies
     sections = [
         claims_section(found, SETTING),
-        Section("The paper's setting", paper_blocks(paper, returns)),
-        *arch_sections(ours, returns, beside_exact(ours)),
+        Section("The paper's setting", [Text(wrong(paper.audits)), cost_table((paper.raced, paper.exact))]),
+        *arch_sections(ours, returns),
         Section("The data", [Files(files)]),
     ]
-    return Page(TITLE, LEAD, facts, sections)
+    answered = f"{claims_sentence(found)} {answer(ours)}"
+    return Page(TITLE, answered, facts, sections, LEAD, paper_figure(paper, returns))
 
 
 def paper_facts(plan: Plan) -> dict[str, str]:
@@ -274,26 +214,12 @@ def paper_facts(plan: Plan) -> dict[str, str]:
     return {"The paper's setting": lengths}
 
 
-def paper_blocks(study: PaperStudy, returns: Sequence[float]) -> list[Block]:
-    """Give what the paper's setting took, and its panels."""
+def paper_figure(study: PaperStudy, returns: Sequence[float]) -> Panels:
+    """Give the panels of the paper's setting."""
     setting, samplers = study.setting, (study.raced, study.exact)
     found = [one for sampler in samplers for one in correlations(sampler, setting)]
     final = {setting.orders[k]: float(study.reference.log_probability[k]) for k in study.reached}
-    return [
-        Text(wrong(study.audits)),
-        cost_table(samplers),
-        four_panels(returns, (study.tracks, final), samplers, found, CAPTION),
-    ]
-
-
-def beside_exact(result: TwinResult) -> str:
-    """Say what ours took, also beside its exact twin."""
-    gain = result.raced.cost.effective_a_second / result.exact.cost.effective_a_second
-    return (
-        f"{what_it_took(result)} The exact chain makes the same moves and reads everything; its time is "
-        f"that of its likelihoods. The raced chain has {gain:.1f} times its effective draws of q in a "
-        f"second, and differs from it by {result.apart_from_exact:.1f} standard errors at most."
-    )
+    return four_panels(returns, (study.tracks, final), samplers, found, CAPTION)
 
 
 def wrong(audits: Audits) -> str:

@@ -29,7 +29,7 @@ def unsure(errors: int, count: int, high: float) -> str:
 
 def claims_section(claims: Sequence[Claim], *texts: str) -> Section:
     """Give the section of a page that holds the paper's statements against what was found."""
-    blocks: list[Block] = [*map(Text, texts), Text(claims_sentence(claims)), claims_table(claims)]
+    blocks: list[Block] = [*map(Text, texts), claims_table(claims)]
     return Section("Ours beside the paper's", blocks)
 
 

@@ -1,6 +1,7 @@
 """``gumbelrace reproduce``: the paper's experiments, run again."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -20,6 +21,7 @@ from gumbelrace.applications.arch_chains import (
     choose_order,
     write_result,
 )
+from gumbelrace.applications.arch_compared import compared
 from gumbelrace.applications.coreference import (
     Resolved,
     Search,
@@ -35,8 +37,10 @@ from gumbelrace.cli.folders import Folder, Restart, Results, Run, results
 from gumbelrace.cli.shared import (
     Complete,
     Fields,
+    Format,
     Jobs,
     PriceOptions,
+    Ray,
     Seed,
     counting,
     described,
@@ -44,16 +48,17 @@ from gumbelrace.cli.shared import (
     grouped,
     no_default,
     paragraphs,
-    processors,
     simulated_returns,
     skipped,
     waiting,
+    workers,
     write_skipped,
 )
+from gumbelrace.core.pool import processors
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.models.arch.data import Returns
 from gumbelrace.models.coreference.mentions import Mentions
-from gumbelrace.paper.arch import PLAN, PaperStudy, paper_facts, run_paper_setting, with_twin
+from gumbelrace.paper.arch import PLAN, PaperStudy, paper_facts, run_paper_setting
 from gumbelrace.paper.arch import claims as arch_claims
 from gumbelrace.paper.arch import reproduced_page as arch_page
 from gumbelrace.paper.arch_setting import fit_paper_setting
@@ -82,6 +87,7 @@ from gumbelrace.report.coreference import summary as coreference_summary
 from gumbelrace.report.coreference import task_facts
 from gumbelrace.report.page import write_page
 from gumbelrace.tables.mentions import ReadMentions, read_mentions
+from gumbelrace.tables.writing import Kind
 
 # Draws of a point with --quick, without it, and with --full.
 QUICK_DRAWS, USUAL_DRAWS, FULL_DRAWS = 50, 2000, 10_000
@@ -89,10 +95,9 @@ QUICK_DRAWS, USUAL_DRAWS, FULL_DRAWS = 50, 2000, 10_000
 TRUSTED = 0.37
 # Returns and mentions that are simulated if there are no data.
 RETURNS, MENTIONS = 13_000, 20_000
-# ARCH: plans of --quick. The exact twin of our chains makes a step for so many of theirs.
+# ARCH: plans of --quick.
 QUICK_OURS = Plan(steps=4000, adapt=1000, audited=200)
 QUICK_PAPER = replace(PLAN, steps=400, adapt=500, audited=100)
-STEPS_OF_TWIN = 10
 # Coreference: runs, and the samplers of our setting.
 RUNS, QUICK_RUNS = 7, 2
 OURS = ("raced", "pairs", "sums")
@@ -120,6 +125,7 @@ class ArchOptions(PriceOptions):
     ] = None
     quick: Annotated[bool, typer.Option("--quick", help="Short chains: a look at the page.")] = False
     seed: Seed = 0
+    kind: Format = Kind.CSV
     restart: Restart = False
 
 
@@ -147,22 +153,23 @@ def arch(options: ArchOptions) -> None:
         returns = options.read(options.data)
     run = Run("reproduce arch", {"--quick": options.quick, "--seed": options.seed}, returns.digest)
     with results(options.out, run, options.restart) as place:
-        stated, result = reproduced_arch(returns, (ours, paper), place)
+        stated, result = reproduced_arch(returns, (ours, paper), place, options.kind)
     found = [*claims_summary(stated), *arch_summary(result), *options.remarks(returns)]
     print(paragraphs([*found, ("page", str(options.out / ARCH_PAGE))]))
 
 
 def reproduced_arch(
-    returns: Returns, plans: tuple[Plan, Plan], place: Results
+    returns: Returns, plans: tuple[Plan, Plan], place: Results, kind: Kind
 ) -> tuple[list[Claim], ArchResult]:
     """Run our setting and the paper's, and write what they gave."""
     (ours, paper), (folder, work) = plans, place
     alone = choose_order(returns, ORDERS, ours, work, waiting)
-    result = with_twin(alone, ours.steps // STEPS_OF_TWIN, checkpoints(work, ours))
+    result = compared(alone, returns, checkpoints(work, ours), waiting)
     reproduced = study_paper_setting(returns, result.importance, paper, work)
     with waiting("making the page"):
         stated = [*arch_claims(reproduced)]
-        files = write_result(folder, result) | write_reproduced(folder, reproduced, stated)
+        files = write_result(folder, result, kind)
+        files |= write_reproduced(folder, reproduced, stated, kind)
         facts = described(returns, result.fitted.data.size) | plan_facts(ours) | paper_facts(paper)
         page = arch_page((reproduced, result), stated, returns.values.tolist(), facts, files)
         write_page(folder / ARCH_PAGE, page)
@@ -177,14 +184,16 @@ def study_paper_setting(returns: Returns, reference: Estimates, plan: Plan, fold
     return run_paper_setting(setting, reference, plan, place)
 
 
-def write_reproduced(folder: Path, study: PaperStudy, stated: Sequence[Claim]) -> dict[str, str]:
+def write_reproduced(
+    folder: Path, study: PaperStudy, stated: Sequence[Claim], kind: Kind
+) -> dict[str, str]:
     """Write what the page shows of the paper's setting; return the files and what is in them."""
     tables: dict[str, tuple[str, Sequence[Any]]] = {
         "paper_claims": ("the paper's statements and what was found", stated),
         "paper_tracks": ("estimates of log p(q | r) over time in the paper's setting", study.tracks),
         "paper_orders": ("log p(q | r) by the raced chains in the paper's setting", study.raced.orders),
     }
-    return write_tables(folder, tables)
+    return write_tables(folder, tables, kind)
 
 
 @dataclass(frozen=True)
@@ -202,6 +211,7 @@ class CoreferenceOptions:
     most: Annotated[int, typer.Option(min=1, metavar="N", help="Mentions in the largest block.")] = 3000
     quick: Annotated[bool, typer.Option("--quick", help=f"{QUICK_RUNS} runs, not {RUNS}.")] = False
     seed: Seed = 0
+    kind: Format = Kind.CSV
     restart: Restart = False
 
     @property
@@ -231,7 +241,7 @@ def coreference(options: CoreferenceOptions) -> None:
         else:
             given = read_mentions(options.data, fields(options.column))
     run = Run("reproduce coreference", options.run_options, mentions_digest(given.mentions))
-    with results(options.out, run, options.restart) as place:
+    with results(options.out, run, options.restart, keep=True) as place:
         resolved = reproduced_coreference(options, given, place)
     page = ("page", str(options.out / COREFERENCE_PAGE))
     print(paragraphs([*coreference_summary(resolved), *skipped(given), page]))
@@ -253,8 +263,7 @@ def reproduced_coreference(options: CoreferenceOptions, given: ReadMentions, pla
     (folder, work), tasks = place, coreference_tasks(options, given.mentions)
     tasks[0].factor.save(folder / WEIGHTS)
     paper, ours = (
-        search_blocks(task, work / name, processors())
-        for task, name in zip(tasks, ("paper", "ours"), strict=True)
+        search_blocks(task, work / name) for task, name in zip(tasks, ("paper", "ours"), strict=True)
     )
     with waiting("making the page"):
         found = [*coreference_claims(paper)]
@@ -262,8 +271,8 @@ def reproduced_coreference(options: CoreferenceOptions, given: ReadMentions, pla
             "paper_sweeps": ("what each sweep reached and took in the paper's setting", paper.points),
             "claims": ("the paper's statements and what was found", found),
         }
-        files = write_resolved(folder, ours, given.ids) | {WEIGHTS: "the factor"}
-        files |= write_skipped(folder, given.skipped) | write_tables(folder, tables)
+        files = write_resolved(folder, ours, given.ids, options.kind) | {WEIGHTS: "the factor"}
+        files |= write_skipped(folder, given.skipped) | write_tables(folder, tables, options.kind)
         beside = (found, [*baselines(ours.task)])
         facts = task_facts(ours.task) | {word.capitalize(): text for word, text in skipped(given)}
         page = coreference_page((paper, ours), beside, facts, files)
@@ -271,10 +280,10 @@ def reproduced_coreference(options: CoreferenceOptions, given: ReadMentions, pla
     return ours
 
 
-def search_blocks(task: Task, place: Path, jobs: int) -> Resolved:
+def search_blocks(task: Task, place: Path) -> Resolved:
     """Search all blocks, and show how far it is."""
-    with counting("clustering", task.work) as finished:
-        return resolve(task, place, jobs, finished)
+    with workers(None, None) as pool, counting("clustering", task.work) as finished:
+        return resolve(task, place, pool, finished)
 
 
 @app.command()
@@ -293,14 +302,15 @@ def synthetic(
     ] = False,
     seed: Seed = 0,
     jobs: Jobs = None,
+    ray: Ray = None,
+    kind: Format = Kind.CSV,
     restart: Restart = False,
 ) -> None:
     """Reproduce the synthetic study (section 5.1, appendices B and C.1).
 
     Every method draws from p(X) with 2, 10 and 100 states and 100,000 rewards each: normal, uniform and
     lognormal ones, at three levels of difficulty and several error bounds δ. FOLDER gets a page,
-    synthetic.html, with the paper's figures, its claims and whether they held, and all records as CSV and
-    Parquet.
+    synthetic.html, with the paper's figures, its claims and whether they held, and all records.
 
     Without --quick or --full a point has 2,000 draws, which takes about ten minutes on two processors. Stop
     it with Ctrl-C; the same command goes on where it was.
@@ -311,10 +321,11 @@ def synthetic(
     """
     settings = Settings(draws_of(quick, full), seed)
     run = Run("reproduce synthetic", {"--seed": seed, "draws": settings.draws}, "")
-    with results(out, run, restart) as (folder, work):
-        records = recorded(settings, work / "draws", jobs or processors())
+    with results(out, run, restart, keep=True) as (folder, work):
+        with workers(jobs, ray) as pool:
+            records = recorded(settings, work / "draws", pool)
         with waiting("making the page"):
-            study = write_data(folder, study_record(settings, records))
+            study = write_data(folder, study_record(settings, records), kind)
             write_page(folder / SYNTHETIC_PAGE, synthetic_page(study))
     found = [("page", str(folder / SYNTHETIC_PAGE)), ("data", ", ".join(study.files))]
     print(paragraphs([*claims_summary(study.claims), *found]))
@@ -326,11 +337,11 @@ def draws_of(quick: bool, full: bool) -> int:
     return QUICK_DRAWS if quick else FULL_DRAWS if full else USUAL_DRAWS
 
 
-def recorded(settings: Settings, folder: Path, jobs: int) -> list[Record]:
+def recorded(settings: Settings, folder: Path, pool: Executor) -> list[Record]:
     """Run the study, or what is left of it, and show how far it is."""
     total = sum(map(expected_cost, settings.points))
     with stored(folder, settings.identity) as store, counting("drawing", total) as more:
-        return run_study(settings, store, jobs, lambda point: more(expected_cost(point)))
+        return run_study(settings, store, pool, lambda point: more(expected_cost(point)))
 
 
 @app.command()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gumbelrace.applications.coreference import FIRST, Point, Resolved, Search, Task, judged, together
 from gumbelrace.models.coreference.fit import METHODS, in_training, linkage
 from gumbelrace.models.coreference.mentions import Block, Mentions, block_of
-from gumbelrace.paper.claims import Claim, claims_section, unsure
+from gumbelrace.paper.claims import Claim, claims_section, claims_sentence, unsure
 from gumbelrace.report.coreference import answer, coreference_sections, panels, samplers_table
 from gumbelrace.report.page import Column, Files, Page, Section, Table, Text
 
@@ -91,9 +91,7 @@ def converges_faster(resolved: Resolved) -> Claim:
     statement = "Sub Gibbs converges about three times faster than exact Gibbs."
     if not np.isfinite(counts[PAPER]):
         reached = float(np.mean([point.f1 or 0.0 for point in resolved.last(PAPER)]))
-        ours = (
-            f"It does not come to {CONVERGED:.0%} of the exact F1, {final:.3f}: it ends at {reached:.3f}."
-        )
+        ours = f"It does not come to {CONVERGED:.0%} of the exact F1, {final:.3f}: it ends at {reached:.3f}"
         return Claim(statement, f"{ours}.", False)
     ratio = counts[EXACT] / counts[PAPER]
     return Claim(
@@ -199,12 +197,13 @@ def reproduced_page(
     (paper, ours), (claims, baselines) = studies, beside
     sections = [
         claims_section(claims, SETTING),
-        Section("The paper's setting", [Text(answer(paper)), samplers_table(paper), panels(paper)]),
+        Section("The paper's setting", [Text(answer(paper)), samplers_table(paper)]),
         *coreference_sections(ours),
         *([Section("Simpler ways", [Text(SIMPLER), baselines_table(baselines)])] if baselines else []),
         Section("The data", [Files(files)]),
     ]
-    return Page(TITLE, LEAD, facts, sections)
+    found = f"{claims_sentence(claims)} In our setting, {answer(ours)}"
+    return Page(TITLE, found, facts, sections, LEAD, panels(paper))
 
 
 def baselines_table(baselines: Sequence[Baseline]) -> Table:

@@ -9,7 +9,7 @@ from statistics import median
 from gumbelrace.applications.demo import example_race
 from gumbelrace.applications.store import write_tables
 from gumbelrace.paper.bounds import bound_curves, broken, compared_levels, unit_rewards
-from gumbelrace.paper.claims import claims_section, unsure
+from gumbelrace.paper.claims import claims_section, claims_sentence, unsure
 from gumbelrace.paper.synthetic_claims import claims
 from gumbelrace.paper.synthetic_figures import (
     FIGURES,
@@ -31,7 +31,7 @@ from gumbelrace.paper.synthetic_study import (
     SyntheticStudy,
     probabilities,
 )
-from gumbelrace.report.demo import race_figure, story
+from gumbelrace.report.demo import race_figure, race_section, story
 from gumbelrace.report.page import (
     Block,
     Column,
@@ -47,6 +47,7 @@ from gumbelrace.report.page import (
     probability,
     times,
 )
+from gumbelrace.tables.writing import Kind
 
 TITLE = "Drawing from a discrete distribution without reading all of it"
 LEAD = (
@@ -135,7 +136,7 @@ def notes(settings: Settings) -> list[str]:
     ]
 
 
-def write_data(folder: Path, study: SyntheticStudy) -> SyntheticStudy:
+def write_data(folder: Path, study: SyntheticStudy, kind: Kind = Kind.CSV) -> SyntheticStudy:
     """Write everything that the page shows as tables; return the study with the list of these files."""
     tables = {
         "records": ("what every method did at every point of the figures", study.records),
@@ -144,19 +145,23 @@ def write_data(folder: Path, study: SyntheticStudy) -> SyntheticStudy:
         "bounds": ("the curves of Figure 1e", study.bounds),
         "b_normal": ("B_Normal as printed, and ours in both readings", study.levels),
     }
-    return study._replace(files=write_tables(folder, tables))
+    return study._replace(files=write_tables(folder, tables, kind))
 
 
 def synthetic_page(study: SyntheticStudy) -> Page:
     """Give the page of a study; parts for which the study has nothing are left out."""
-    return Page(TITLE, LEAD, study.facts, list(sections(study)))
+    chosen = key_records(study.records)
+    parts = [claims_sentence(study.claims)] if study.claims else []
+    parts += [key_sentence(chosen)] if chosen else []
+    answer = " ".join(parts) or story(study.race)
+    return Page(TITLE, answer, study.facts, list(sections(study)), LEAD, race_figure(study.race))
 
 
 def sections(study: SyntheticStudy) -> Iterator[Section]:
     yield Section("What was run", [Text(WHAT), Text(WHO), *map(Text, study.notes)])
     if chosen := key_records(study.records):
-        yield Section("The key numbers", [Text(key_sentence(chosen)), key_table(chosen), Text(READING)])
-    yield Section("Watch one race", [Text(story(study.race)), race_figure(study.race)])
+        yield Section("The key numbers", [key_table(chosen), Text(READING)])
+    yield race_section(study.race)
     for figure in FIGURES:
         if figure.chosen(study.records):
             yield Section(f"Figure {figure.number}: {figure.about}", paper_figure(figure, study))

@@ -4,7 +4,7 @@ p(X) is fixed, and every state has N rewards of one of three shapes, shifted and
 deviation σ that says how hard the problem is. The paper shows its p(X) in a picture only; ours is a
 linear ramp, p ∝ 1..D.
 
-Points are measured in threads, one after the other. A point is the same whatever ran before it, so a study
+A point is the same whatever ran before it, so a study
 that goes on from its store ends as one that was never stopped (but for the times it measured).
 """
 
@@ -12,16 +12,18 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from statistics import median
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gumbelrace.applications.demo import WatchedRace, normalised
-from gumbelrace.applications.store import Stopped, Store, done_in_threads
+from gumbelrace.applications.store import Stop, Stopped, Store, do_pieces
+from gumbelrace.core.pool import processors
 from gumbelrace.methods.base import Method
 from gumbelrace.methods.betting import Betting
 from gumbelrace.methods.bounds import Marginal, Normal, Serfling
@@ -189,9 +191,13 @@ def rewards(problem: Problem, seed: int, size: int = SIZE) -> Floats:
 class Problems:
     """The problems of a study, made when first asked for; the last ones asked for are kept."""
 
-    def __init__(self, seed: int, size: int, kept: int = 2) -> None:
-        self._lock = threading.Lock()
-        self._make = lru_cache(kept)(partial(_prepared, seed=seed, size=size))
+    def __init__(self, seed: int, size: int, kept: int | None = None) -> None:
+        self._given, self._lock = (seed, size, kept), threading.Lock()
+        self._make = lru_cache(kept or processors())(partial(_prepared, seed=seed, size=size))
+
+    def __reduce__(self) -> Any:
+        """Leave to pickle what problems are made of."""
+        return Problems, self._given
 
     def __call__(self, problem: Problem) -> Prepared:
         """Give a problem; several threads may ask at once."""
@@ -257,21 +263,21 @@ def expected_cost(point: Point) -> float:
 def run(
     settings: Settings,
     store: Store,
-    jobs: int,
+    workers: Executor,
     finished: Callable[[Point], None] = lambda point: None,
 ) -> list[Record]:
-    """Run what the store does not hold yet, in threads; return the records of all points, in their order.
+    """Run what the store does not hold yet; return the records of all points, in their order.
 
     `finished` is called with each point that is done, or was before.
     """
-    problems = Problems(settings.seed, settings.size, kept=jobs)
+    problems = Problems(settings.seed, settings.size)
     points = {point.key: point for point in settings.points}
-    work = {key: partial(measured, point, problems, settings) for key, point in points.items()}
-    done_in_threads(work, store, jobs, lambda key: finished(points[key]))
+    work = partial(measured, problems, settings)
+    do_pieces(work, points, store, workers, lambda key: finished(points[key]))
     return [Record(*store.rows[key]) for key in points]
 
 
-def measured(point: Point, problems: Problems, settings: Settings, stop: threading.Event) -> Record:
+def measured(problems: Problems, settings: Settings, point: Point, stop: Stop) -> Record:
     prepared, method = problems(point.problem), METHODS[point.method](point.delta)
     rng = np.random.default_rng([settings.seed, zlib.crc32(point.key.encode())])
     # The same Gumbel variables at every point with so many arms: what differs is the method's doing.

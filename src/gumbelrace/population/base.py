@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -164,6 +164,11 @@ class Population(ABC):
     def rewards(self) -> int:
         """Number of rewards in all: what an exact scan reads."""
         return int(self.sizes.sum()) + self.read_before
+
+    @property
+    def averaged(self) -> int:
+        """Number of rows by which sums are divided to give means, where arms share their rows."""
+        return self.rewards // max(self.arms, 1)
 
     @property
     def read_before(self) -> int:
@@ -336,6 +341,16 @@ class Population(ABC):
             f"the {what} of row {row}, arm {name} lies outside its {its_range} "
             f"[{low[arm]:.6g}, {high[arm]:.6g}]; {remedy}"
         )
+
+
+class HasPopulation(Protocol):
+    """What is no population, but has one: a table in files."""
+
+    def population(self) -> Population:
+        """Give the population."""
+
+
+Rewards = Population | HasPopulation | ArrayLike  # what users may give where rewards are meant
 
 
 class SharedPopulation(Population):

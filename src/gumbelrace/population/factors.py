@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gumbelrace.core.rows import LARGEST, Rows
+from gumbelrace.core.rows import MOST_ROWS, Rows
 from gumbelrace.errors import InvalidArgument, ShapeMismatch
 from gumbelrace.population.arrays import check_unmasked, floats
 from gumbelrace.population.base import (
@@ -199,8 +199,8 @@ def independent(
     counts = np.asarray(sizes)
     if counts.ndim != 1 or len(counts) == 0 or counts.dtype.kind not in "iu":
         raise ShapeMismatch("sizes must be a sequence of integers, one for each arm")
-    if counts.min() < 0 or counts.max() > LARGEST:
-        raise InvalidArgument(f"sizes must lie between 0 and {LARGEST}; got {counts.min()}")
+    if counts.min() < 0 or counts.max() > MOST_ROWS:
+        raise InvalidArgument(f"sizes must lie between 0 and {MOST_ROWS}; got {counts.min()}")
     return Independent(log_factors, counts.astype(np.int64), checked_range(reward_range, len(counts)))
 
 

@@ -339,7 +339,7 @@ def _reader(data_type: Any) -> Any:
 
 
 def as_population(given: Any) -> Population:
-    """Return a population as it is, and an array as a table of its rows and arms.
+    """Return a population as it is, that of a table in files, and an array as a table of its rows and arms.
 
     Examples
     --------
@@ -348,6 +348,10 @@ def as_population(given: Any) -> Population:
     """
     if isinstance(given, Population):
         return given
+    if callable(
+        getattr(type(given), "population", None)
+    ):  # of the type: columns of data frames have any name
+        return given.population()  # type: ignore[no-any-return]
     if callable(given):
         raise InvalidArgument(
             f"the population is a {type(given).__name__}; write likelihood(points), or "

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from gumbelrace.errors import InvalidArgument, optional
 from gumbelrace.laplace.model import Floats
 from gumbelrace.pymc.functions import inputs, python_function, vectors
-from gumbelrace.pymc.graph import Leaf, RowGraph, rebuilt
+from gumbelrace.pymc.graph import Leaf, RowGraph, rebuilt, terms_of
 
 # All rows are computed together and in so many parts, at how many points, how far from the start, and how
 # equal the results are.
@@ -46,17 +46,6 @@ def check_complete(model: Any) -> None:
             )
 
 
-def check_latent(graph: RowGraph) -> None:
-    """Refuse parameters that every row has one of."""
-    lengths = {len(leaf.array) for leaf in graph.leaves}
-    for value, shape in zip(graph.values, graph.shapes, strict=True):
-        if own := lengths.intersection(shape):
-            raise InvalidArgument(
-                f"{value.name} has an entry for each of {max(own)} rows; integrate it out (by a "
-                "Student-t or negative binomial likelihood, for example), or use pm.sample"
-            )
-
-
 def check_by_rows(graph: RowGraph, *starts: Floats) -> None:
     """Refuse log factors that change, near some point, with the rows that are computed beside them."""
     rng, invalid = np.random.default_rng(0), optional("pymc.logprob.utils", "pymc").ParameterValueError
@@ -90,6 +79,37 @@ def computed_alike(terms: Any, graph: RowGraph, point: Floats, every: NDArray[np
         if apart.shape != some.shape or not alike(together[some], apart):
             return False
     return True
+
+
+def kinks(model: Any) -> list[str]:
+    """Name the observed variables and potentials whose log densities have kinks, at an absolute value."""
+    ancestors, found = optional("pytensor.graph.traversal", "pymc").ancestors, []
+    for term in terms_of(model):
+        nodes = {variable.owner for variable in ancestors([term.graph]) if variable.owner is not None}
+        # An absolute value that is only compared with something is no part of the density.
+        added = {given for node in nodes if is_real(node) for given in node.inputs}
+        kinked = (node for node in nodes if is_absolute(node) and node.outputs[0] in added)
+        density = density_of(term.variable)
+        if "Laplace" in density or any(set(model.value_vars) & set(ancestors(n.inputs)) for n in kinked):
+            found.append(f"{term.name} ({density})" if density else term.name)
+    return found
+
+
+def is_real(node: Any) -> bool:
+    """Whether a node of a graph gives real numbers."""
+    return str(getattr(node.outputs[0].type, "dtype", "")).startswith("float")
+
+
+def density_of(variable: Any) -> str:
+    """Give the name of an observed variable's distribution; "" of a potential."""
+    known = getattr(getattr(variable.owner, "op", None), "_print_name", None) if variable.owner else None
+    return str(known[0]) if known else ""
+
+
+def is_absolute(node: Any) -> bool:
+    """Whether a node of a graph is an absolute value."""
+    basic = optional("pytensor.scalar.basic", "pymc")
+    return isinstance(getattr(node.op, "scalar_op", None), basic.Abs)
 
 
 def is_continuous(graph: RowGraph) -> NDArray[np.bool_]:

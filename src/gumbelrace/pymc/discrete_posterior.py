@@ -33,12 +33,12 @@ from gumbelrace.laplace.progress import Progress
 from gumbelrace.methods.base import Method
 from gumbelrace.methods.state import Question
 from gumbelrace.population.base import checked_count
-from gumbelrace.pymc.checks import check_by_rows, check_latent, check_model
+from gumbelrace.pymc.checks import check_by_rows, check_model
 from gumbelrace.pymc.discrete import Labels, example_points, joint_graph, joint_states
 from gumbelrace.pymc.discrete_likelihood import StateLikelihood
 from gumbelrace.pymc.functions import Functions, functions_of_rows, log_prior_of, prior_of
 from gumbelrace.pymc.graph import Leaf, RowGraph, graph_of, rebuilt, start_of
-from gumbelrace.pymc.model import PymcModel, compile_all
+from gumbelrace.pymc.model import PymcModel, check_derivatives, compile_all
 
 # States whose log probability is lower than the best one's by that, by their normal laws, do not matter.
 NEGLIGIBLE = 10.0
@@ -163,7 +163,6 @@ def models_of(
     check_model(model)
     plain, start = graph_of(model), start_of(model, initvals)
     joint = joint_graph(model, plain)
-    check_latent(joint)
     check_by_rows(joint, *example_points(model, joint))
     every, log_prior = joint_states(model), log_prior_of(joint)
     looked = [(state, possible_start(log_prior, start, state)) for state in every]
@@ -181,6 +180,7 @@ def models_of(
         for one, prior, (_, begun) in zip(at_states, priors, found, strict=True)
     ]
     compile_all(models[0])
+    check_derivatives(models[0])
     return joint, np.stack(possible), models, log_prior
 
 

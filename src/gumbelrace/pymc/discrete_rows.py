@@ -19,7 +19,7 @@ from gumbelrace.laplace.model import Floats, Quadratic
 from gumbelrace.laplace.pilot import pilot_of
 from gumbelrace.population.base import Range, checked_range
 from gumbelrace.population.batched import Batched
-from gumbelrace.pymc.checks import check_by_rows, check_complete, check_latent
+from gumbelrace.pymc.checks import check_by_rows, check_complete
 from gumbelrace.pymc.discrete import Labels, example_points, joint_graph
 from gumbelrace.pymc.discrete_posterior import models_of
 from gumbelrace.pymc.functions import compiled, inputs, log_prior_of, residuals_of, vectors
@@ -95,7 +95,6 @@ def plain_rows(model: Any, reward_range: tuple[ArrayLike, ArrayLike] | None = No
     """Give the log factors of a model, if it can be read row by row."""
     check_complete(model)
     graph = joint_graph(model, graph_of(model))
-    check_latent(graph)
     check_by_rows(graph, *example_points(model, graph))
     return PlainRows(graph, reward_range)
 

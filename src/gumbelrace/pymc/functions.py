@@ -198,11 +198,20 @@ def used(graph: RowGraph, output: Any) -> list[Any]:
 
 
 def along(graph: Any, values: Sequence[Any], directions: dict[Any, Any]) -> Any:
-    """Differentiate along a direction."""
-    gradient = optional("pytensor.gradient", "pymc")
-    derived = getattr(gradient, "pushforward", None) or gradient.Rop
-    ways = [directions[value] for value in values]
-    return derived(graph, list(values), ways, disconnected_outputs="ignore", return_disconnected="zero")
+    """Differentiate along a direction: J d, as the gradient by v of ⟨Jᵀv, d⟩, whatever v is.
+
+    PyTensor's own `Rop` loses what a sum such as ``a + b`` owes to one of the two, since both have the same
+    entry of Jᵀv.
+    """
+    grad, pt = optional("pytensor.gradient", "pymc").grad, optional("pytensor.tensor", "pymc")
+    cotangent = graph.zeros_like()
+    options = {"disconnected_inputs": "ignore", "return_disconnected": "zero"}
+    back = grad(None, list(values), known_grads={graph: cotangent}, **options)
+    product = sum(
+        (pt.sum(one * directions[value]) for value, one in zip(values, back, strict=True)),
+        start=pt.zeros(()),
+    )
+    return grad(product, cotangent, **options)
 
 
 def joined(graph: RowGraph, parts: dict[Any, Any], batch: tuple[Any, ...]) -> Any:

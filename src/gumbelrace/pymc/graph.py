@@ -104,20 +104,20 @@ class Term(NamedTuple):
 
 def graph_of(model: Any) -> RowGraph:
     """Take a PyMC model apart into rows and the rest."""
-    terms = terms_of(model)
-    long = [term for term in terms if term.length >= FEWEST_ROWS]
-    if not long:
-        raise InvalidArgument(no_rows(terms))
-    start, values = model.initial_point(), list(model.continuous_value_vars)
+    terms, start = terms_of(model), model.initial_point()
+    values = list(model.continuous_value_vars)
+    long = read_by_rows(terms, {value: np.shape(start[value.name]) for value in model.value_vars})
     of_prior = [*model.free_RVs, *(term.variable for term in terms if term not in long)]
     prior = model.logp(vars=of_prior)
     (prior,) = rebuilt([prior], frozen([prior]))
     rows = optional("pytensor.tensor", "pymc").lvector("rows")
     leaves = leaves_of(long)
     graphs, first = list[tuple[Any, int]](), 0
-    for length in sorted({term.length for term in long}, reverse=True):
+    lengths = sorted({term.length for term in long}, reverse=True)
+    for length in lengths:
         together = [term for term in long if term.length == length]
-        graphs.append((of_rows(together, leaves, rows, first), first))
+        before = first if len(lengths) > 1 else None
+        graphs.append((of_rows(together, leaves, rows, before), first))
         first += length
     shapes = [np.shape(start[value.name]) for value in values]
     return RowGraph(values, shapes, prior, chosen(graphs, rows), rows, leaves, first)
@@ -138,6 +138,30 @@ def terms_of(model: Any) -> list[Term]:
             length = length_of(graph, model) if data is None else len(data)
         terms.append(Term(variable.name, variable, graph, length))
     return terms
+
+
+def read_by_rows(terms: Sequence[Term], shapes: Mapping[Any, tuple[int, ...]]) -> list[Term]:
+    """Give the terms that are read row by row; what the others say belongs to the prior, read in full.
+
+    Those are short, or have a parameter for each of their rows, as one value observed of each group has.
+    """
+    long = [term for term in terms if term.length >= FEWEST_ROWS]
+    if not long:
+        raise InvalidArgument(no_rows(terms))
+    latent = {term.name: parameters_of_rows(term, shapes) for term in long}
+    if all(latent.values()):
+        name, count = latent[long[0].name][0], long[0].length
+        raise InvalidArgument(
+            f"{name} has an entry for each of {count:,} rows; integrate it out (by a Student-t or negative "
+            "binomial likelihood, for example), or use pm.sample"
+        )
+    return [term for term in long if not latent[term.name]]
+
+
+def parameters_of_rows(term: Term, shapes: Mapping[Any, tuple[int, ...]]) -> list[str]:
+    """Name the parameters, which a term depends on, with as many entries as it has rows."""
+    inputs = set(optional("pytensor.graph.traversal", "pymc").graph_inputs([term.graph]))
+    return [value.name for value, shape in shapes.items() if term.length in shape and value in inputs]
 
 
 def length_of(graph: Any, model: Any) -> int:
@@ -201,11 +225,13 @@ def frozen(graphs: Sequence[Any]) -> dict[Any, Any]:
     }
 
 
-def of_rows(terms: Sequence[Term], leaves: Sequence[Leaf], rows: Any, first: int) -> Any:
-    """Give the sum of terms of one length, of some rows; `first` is the number of their first row."""
+def of_rows(terms: Sequence[Term], leaves: Sequence[Leaf], rows: Any, first: int | None) -> Any:
+    """Give the sum of terms of one length, of some rows.
+
+    `first` is the number of their first row, where terms of other lengths have rows as well.
+    """
     size, graphs = terms[0].length, [term.graph for term in terms]
-    within = rows if first == 0 else (rows - first)
-    within = within.clip(0, size - 1)
+    within = rows if first is None else (rows - first).clip(0, size - 1)
     picked = {leaf.variable: leaf.at(within) for leaf in leaves if len(leaf.array) == size}
     summed = 0.0
     for graph in rebuilt(graphs, {**frozen(graphs), **picked}, (size, rows.shape[0])):

@@ -13,13 +13,14 @@ from numba.core.errors import NumbaPerformanceWarning
 from numpy.typing import NDArray
 
 from gumbelrace.core.rows import Rows
+from gumbelrace.errors import InvalidArgument
 from gumbelrace.laplace.batched import BatchedLikelihood
 from gumbelrace.laplace.mode import Mode
 from gumbelrace.laplace.model import Floats, Indices, Quadratic
 from gumbelrace.laplace.parts import InParts
 from gumbelrace.laplace.pilot import Pilot
 from gumbelrace.laplace.sparse import Hessians, pairs
-from gumbelrace.pymc.checks import check_by_rows, check_latent, check_model
+from gumbelrace.pymc.checks import check_by_rows, check_model
 from gumbelrace.pymc.functions import Functions, functions_of
 from gumbelrace.pymc.graph import RowGraph, graph_of, start_of
 
@@ -28,6 +29,8 @@ from gumbelrace.pymc.graph import RowGraph, graph_of, start_of
 PATTERN_ROWS, PATTERN_MORE, BESIDE = 20_000, 4, 0.1
 # Axes along which the prior is differentiated at once.
 AXES_AT_ONCE = 64
+# Rows of which derivatives are compared, how far from the start, and how equal they are.
+TRIED_ROWS, TRIED_STEP, EQUAL = 256, 0.1, 1e-8
 
 
 @dataclass(frozen=True)
@@ -150,10 +153,10 @@ def model_of(model: Any, initvals: Mapping[str, Any] | None = None) -> PymcModel
     """Compile a PyMC model, if it can be read row by row; its mode is looked for from `initvals`."""
     check_model(model)
     graph, start = graph_of(model), start_of(model, initvals)
-    check_latent(graph)
     check_by_rows(graph, start)
     made = PymcModel(graph, functions_of(graph), start)
     compile_all(made)
+    check_derivatives(made)
     return made
 
 
@@ -166,3 +169,22 @@ def compile_all(model: PymcModel) -> None:
         one.functions.touched(one.rows, start, one.data)
         one.residuals(start, np.zeros_like(start))
         one.log_prior(start)
+
+
+def check_derivatives(model: PymcModel) -> None:
+    """Compare what is known of some rows, and what is left of them, with their log factors themselves.
+
+    Derivatives come from two graphs that PyTensor makes, and draws are right only if both say the same.
+    """
+    rng, start = np.random.default_rng(0), model.given_start
+    rows = np.sort(rng.choice(model.all_rows, min(model.all_rows, TRIED_ROWS), replace=False))
+    some, step = model.of_rows(rows), TRIED_STEP * rng.standard_normal(len(start))
+    value, gradient, (curved,) = some._sums(start, step[None])
+    left, there = some.residuals(start, step), some._sums(start + step, nowhere(start))[0]
+    found = value + float(step @ gradient) + 0.5 * float(step @ curved) + float(left.sum())
+    parts = np.array([value, there, float(step @ gradient), float(step @ curved), *np.abs(left)])
+    if np.isfinite(parts).all() and abs(found - there) > EQUAL * np.abs(parts).sum():
+        raise InvalidArgument(
+            "derivatives of the log factors by the installed PyTensor contradict each other "
+            f"({found:.10g} instead of {there:.10g}); use pm.sample, and please report this model"
+        )

@@ -29,8 +29,9 @@ def natural_values(
     variables = wanted(model, var_names)
     points, shape = positions.reshape(-1, positions.shape[-1]), positions.shape[:2]
     if var_names is None:
-        first = values_of(variables, graph)(points[:1])
-        variables = [v for v, values in zip(variables, first, strict=True) if not by_row(values[0], graph)]
+        first, free = values_of(variables, graph)(points[:1]), {one.name for one in model.free_RVs}
+        pairs = zip(variables, first, strict=True)
+        variables = [v for v, values in pairs if v.name in free or not by_row(values[0], graph)]
     parts = np.array_split(points, -(-len(points) // AT_ONCE))
     columns = zip(*map(values_of(variables, graph), parts), strict=True)
     joined = [np.concatenate(column) for column in columns]
@@ -100,6 +101,7 @@ def attributes(fit: Posterior, trace: Trace[Any], seconds: float) -> dict[str, A
         "forecast": str(fit.forecast),
         "audit": str(trace.checked),
         "fraction_read": trace.fraction,
+        "read": trace.kernel.remark,
     }
 
 

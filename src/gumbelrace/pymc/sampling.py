@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from gumbelrace.core.random import Rng, as_generator
-from gumbelrace.errors import NotConverged, optional
+from gumbelrace.errors import InvalidArgument, NoMode, NotConverged, optional
+from gumbelrace.laplace.from_table import Passes, TablePosterior, as_passes
 from gumbelrace.laplace.posterior import Posterior, made_ready
 from gumbelrace.laplace.progress import Progress
 from gumbelrace.methods.base import Method
+from gumbelrace.pymc.checks import kinks
 from gumbelrace.pymc.discrete_posterior import StatePosterior, states_made_ready
+from gumbelrace.pymc.from_table import Columns, of_table
 from gumbelrace.pymc.model import PymcModel, model_of
 from gumbelrace.pymc.result import (
     as_pymc_gives_it,
@@ -24,6 +27,10 @@ from gumbelrace.pymc.result import (
 
 # Steps that are checked exactly at the end: each reads all rows a few times, which compiling costs as well.
 CHECKED = 5
+KINKED = (
+    "the log density has a kink, where it has no curvature, so that no normal law is close to the "
+    "posterior; give a smooth likelihood, such as a StudentT with few degrees of freedom, or use pm.sample"
+)
 
 
 def sample(
@@ -38,6 +45,8 @@ def sample(
     method: Method | None = None,
     var_names: Sequence[str] | None = None,
     check: int = CHECKED,
+    table: Any = None,
+    columns: Columns | None = None,
 ) -> Any:
     """Draw from the posterior of a PyMC model, reading a few rows of its data a step.
 
@@ -64,7 +73,13 @@ def sample(
         Variables to keep. Default: all parameters and deterministics, but for those with a value for each
         row.
     check : int
-        How many steps are checked exactly at the end; see `run`.
+        How many steps are checked exactly at the end; see `run`. None, with a `table`.
+    table : table or Passes, optional
+        Rows on disk, of any size; see `gumbelrace.posterior`. The model is built with a few of them.
+    columns : mapping, optional
+        For each array of the model that has rows, by its name (that of `pymc.Data`, or of the observed
+        variable), the column of the table that it stands for; for a matrix, a list of them. Default: the
+        column of the same name.
 
     Returns
     -------
@@ -103,10 +118,14 @@ def sample(
     pymc, rng, begun = optional("pymc", "pymc"), as_generator(random_seed), time.perf_counter()
     model, said = pymc.modelcontext(model), Progress(progressbar)
     fit: Any
-    fit, compiled = made_ready_for(model, said, method, initvals)
+    fit, compiled = (
+        made_ready_for(model, said, method, initvals)
+        if table is None
+        else made_ready_on(model, said, method, initvals, as_passes(table, rng), columns)
+    )
     with said("drawing"), warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConverged)  # PyMC's own checks are made below
-        options = {"progress": progressbar, "check": check}
+        options = {"progress": progressbar, "check": check if table is None else 0}
         trace = fit.sample(draws, chains=chains, warmup=tune, rng=rng, **options)
     with said("deterministics"):
         vectors = fit.joint(trace) if isinstance(fit, StatePosterior) else trace["position"]
@@ -131,4 +150,25 @@ def made_ready_for(
         return states, states
     with said("compiling"):
         compiled = model_of(model, initvals)
-    return made_ready(compiled, compiled.functions.log_prior, method, said), compiled
+    try:
+        return made_ready(compiled, compiled.functions.log_prior, method, said), compiled
+    except NoMode as error:
+        if kinked := kinks(model):
+            raise NoMode(f"{', '.join(kinked)}: {KINKED}") from error
+        raise
+
+
+def made_ready_on(
+    model: Any,
+    said: Progress,
+    method: Method | None,
+    initvals: Mapping[str, Any] | None,
+    passes: Passes,
+    columns: Columns | None,
+) -> tuple[TablePosterior, PymcModel]:
+    """Compile a model of a few rows, and make it ready for all rows of a table."""
+    if model.discrete_value_vars:
+        raise InvalidArgument("with a table, parameters must be continuous; sum out the discrete ones")
+    with said("compiling"):
+        compiled = model_of(model, initvals)
+    return of_table(compiled, columns, passes, method, said), compiled

@@ -1,4 +1,4 @@
-"""The page of the order of an ARCH model: the probabilities, what was read, and the paper's four panels."""
+"""The page of the order of an ARCH model: the answer, the probabilities, what was read, the four panels."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,6 +17,8 @@ from gumbelrace.applications.arch_chains import (
     Sampled,
     Track,
 )
+from gumbelrace.applications.arch_compared import Compared, ComparedResult
+from gumbelrace.report.arch_picture import orders_picture
 from gumbelrace.report.figures import Look, log_axis, panel, panel_axes
 from gumbelrace.report.page import (
     LIGHT,
@@ -32,19 +34,24 @@ from gumbelrace.report.page import (
     microseconds,
     percent,
     power_of_ten,
+    probability,
     rate,
     table_of,
 )
 
 TITLE = "Which order has this ARCH model?"
-LEAD = (
+METHOD = (
     "Bayesian choice of the order of an ARCH model with Student-t innovations (Chen and Ghahramani 2016, "
     "section 5.2): a chain over all orders whose every decision is a race on a few rows of the data."
 )
 READING = (
     "log p(q | r) comes from the visits of the raced chains, corrected for the weights that made them "
-    "visit all orders; ± is the standard error, from batches of the chains. Importance sampling and "
-    "Laplace's approximation need no chain."
+    "visit all orders; ± is the standard error, from batches of the chains. Laplace's approximation needs "
+    "no chain."
+)
+BESIDE = (
+    " The exact chain makes the same moves and reads everything. Importance sampling draws from Laplace's "
+    "approximation."
 )
 BIC = " BIC is that of the package `arch`, which takes the returns as one series; the lowest is best."
 TIMES = (
@@ -64,28 +71,35 @@ APART = 0.12
 PIECES = 220
 # Estimates further off than this would hide the others.
 FARTHEST = 6.0
+# A probability beyond this is not told from 1.
+ALMOST_SURE = 0.999
 
 
 def arch_page(
     result: ArchResult, returns: Sequence[float], facts: Mapping[str, str], files: Mapping[str, str]
 ) -> Page:
     """Give the page of a result, with facts (label -> value) and files beside it (name -> contents)."""
-    sections = [*arch_sections(result, returns, what_it_took(result)), Section("The data", [Files(files)])]
-    return Page(TITLE, LEAD, facts, sections)
+    sections = [*arch_sections(result, returns), Section("The data", [Files(files)])]
+    picture = orders_picture(result.orders, result.probability_errors)
+    return Page(TITLE, answer(result), facts, sections, METHOD, picture)
 
 
-def arch_sections(result: ArchResult, returns: Sequence[float], took: str) -> list[Section]:
-    """Give the sections on a result, of which `took` says what it took."""
+def arch_sections(result: ArchResult, returns: Sequence[float]) -> list[Section]:
+    """Give the sections on a result."""
     best = result.orders[result.best]
-    reading = Text(READING + (BIC if result.bic else ""))
     final = {one.order: one.log_probability for one in result.orders if one.visits}
     figure = four_panels(returns, (result.tracks, final), result.samplers, result.correlations, CAPTION)
     return [
-        Section("The order", [Text(answer(result)), orders_table(result), reading]),
-        Section("What it took", [Text(took), cost_table(result.samplers), Text(TIMES)]),
+        Section("The order", [orders_table(result), Text(reading(result))]),
+        Section("What it took", [Text(what_it_took(result)), cost_table(result.samplers), Text(TIMES)]),
         Section("Figures", [figure]),
         Section(f"Parameters of order {best.order}", [parameters_table(result)]),
     ]
+
+
+def reading(result: ArchResult) -> str:
+    beside = BESIDE * isinstance(result, ComparedResult)
+    return READING + beside + (BIC if bics(result) else "")
 
 
 def plan_facts(plan: Plan) -> dict[str, str]:
@@ -99,30 +113,70 @@ def plan_facts(plan: Plan) -> dict[str, str]:
 
 def summary(result: ArchResult) -> list[tuple[str, str]]:
     """Say what was found in a few words: what each is about, and the words."""
-    best = result.orders[result.best]
-    found = [("order", f"{best.order}, p = {math.exp(best.log_probability):.3g}")]
-    if result.bic is not None:
+    found = [("order", f"{result.orders[result.best].order}, {how_likely(result)}")]
+    if edge := at_the_edge(result):
+        found += [("note", edge)]
+    if bics(result):
         found += [("BIC", f"{lowest_bic(result)} (package arch)")]
+    share = percent(result.raced.cost.share)
     return [
         *found,
-        ("read", f"{100 * result.raced.cost.share:.3g}% of what exact Gibbs sampling reads"),
-        ("audit", f"{result.audit.errors} of {result.audit.draws:,} decisions were wrong"),
+        ("read", f"{share} of the likelihoods that exact Gibbs sampling reads in as many steps"),
+        ("audit", checked(result)),
     ]
 
 
 def answer(result: ArchResult) -> str:
-    best = result.orders[result.best]
-    probability = math.exp(best.log_probability)
+    """Say which order, how probable it is and how sure that is."""
+    best, others = result.orders[result.best], [one.order for one in result.orders]
     text = (
-        f"Order {best.order} is the most probable, p = {probability:.3g}, if all are equally likely before."
+        f"Order {best.order} is the most probable of {', '.join(map(str, others))}: {how_likely(result)}, "
+        f"if all are equally likely before{next_best(result)}. The chains read "
+        f"{percent(result.raced.cost.share)} of the likelihoods that exact ones would; {checked(result)}."
     )
-    if result.bic is None:
+    if edge := at_the_edge(result):
+        text += f" {edge[0].upper()}{edge[1:]}."
+    if not bics(result):
         return text
     return f"{text} The BIC of the package `arch` is lowest at order {lowest_bic(result)}."
 
 
+def at_the_edge(result: ArchResult) -> str:
+    """Say so if the answer may lie beyond the orders that were offered."""
+    best, largest = result.orders[result.best].order, max(one.order for one in result.orders)
+    if best < largest:
+        return ""
+    return f"{best} is the largest order that was offered; --orders takes larger ones, which may fit better"
+
+
+def how_likely(result: ArchResult) -> str:
+    """Give the probability of the best order, and the standard error that the chains leave."""
+    value, error = result.probability
+    if value > ALMOST_SURE:
+        return f"probability over {ALMOST_SURE}"
+    return f"probability {value:.3f} ± {max(error, 0.0005):.3f}"
+
+
+def next_best(result: ArchResult) -> str:
+    second = sorted(result.orders, key=lambda one: -one.log_probability)[1]
+    value = math.exp(second.log_probability)
+    return f"; order {second.order} comes next, with {value:.3f}" if value >= 0.0005 else ""
+
+
+def checked(result: ArchResult) -> str:
+    audit = result.audit
+    return (
+        f"{count(audit.errors)} of {count(audit.draws)} decisions that were made again exactly were wrong "
+        f"(95%: up to {probability(audit.interval[1])})"
+    )
+
+
+def bics(result: ArchResult) -> list[float] | None:
+    return result.bic if isinstance(result, ComparedResult) else None
+
+
 def lowest_bic(result: ArchResult) -> int:
-    return int(min(result.orders, key=lambda one: one.bic).order)
+    return result.orders[int(np.argmin(bics(result) or [0.0]))].order
 
 
 def orders_table(result: ArchResult) -> Table:
@@ -132,17 +186,14 @@ def orders_table(result: ArchResult) -> Table:
 def order_row(one: Any) -> dict[str, str]:
     row = {
         "order q": str(one.order),
-        "p(q | r)": f"{math.exp(one.log_probability):.3g}",
+        "probability": f"{math.exp(one.log_probability):.3g}",
         "log p(q | r)": estimate(one.log_probability, one.error),
     }
-    if hasattr(one, "exact"):
+    if isinstance(one, Compared):
         row["exact chain"] = estimate(one.exact, one.exact_error)
-    row |= {
-        "importance": estimate(one.importance, one.importance_error),
-        "Laplace": plain(one.laplace),
-        "visits": count(one.visits),
-    }
-    return row if one.bic is None else row | {"BIC": count(one.bic)}
+        row["importance"] = estimate(one.importance, one.importance_error)
+    row |= {"Laplace": plain(one.laplace), "visits": count(one.visits)}
+    return row if getattr(one, "bic", None) is None else row | {"BIC": count(one.bic)}
 
 
 def estimate(value: float, error: float) -> str:
@@ -155,13 +206,23 @@ def plain(value: float) -> str:
 
 
 def what_it_took(result: ArchResult) -> str:
-    """Say what was read, how often it was wrong, and whether all ways agree."""
+    """Say what was read and how often it was wrong; where there are others, whether all ways agree."""
     audit = result.audit
-    return (
+    text = (
         f"The raced chain reads {percent(result.raced.cost.share)} of what exact Gibbs sampling reads. "
         f"Made again exactly: {count(audit.errors)} of {count(audit.draws)} decisions were wrong (95% "
-        f"interval {interval(audit.interval)}). Its estimates of log p(q | r) differ from those of "
-        f"importance sampling by {result.apart:.1f} standard errors at most."
+        f"interval {interval(audit.interval)})."
+    )
+    return f"{text} {beside_others(result)}" if isinstance(result, ComparedResult) else text
+
+
+def beside_others(result: ComparedResult) -> str:
+    gain = result.raced.cost.effective_a_second / result.exact.cost.effective_a_second
+    return (
+        f"Its estimates of log p(q | r) differ from those of importance sampling by {result.apart:.1f} "
+        f"standard errors at most, from those of the exact chain by {result.apart_from_exact:.1f}. The "
+        f"time of the exact chain is that of its likelihoods: the raced chain has {gain:.1f} times its "
+        "effective draws of q in a second."
     )
 
 

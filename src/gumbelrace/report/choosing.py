@@ -20,6 +20,7 @@ from gumbelrace.report.page import (
     made_by,
     percent,
     rate,
+    short,
 )
 
 TONES = {"best": "good", "tied": "good", "racing": "open", "no better": "open", "out": "bad"}
@@ -100,19 +101,17 @@ def choice_page(chosen: Chosen) -> Page:
     caution = [Text(CAUTION.format(confidence=f"{1.0 - chosen.delta:g}"))]
     if any(lane.state == "no better" for lane in lanes):
         caution.append(Text(NO_BETTER))
-    sections = [
-        Section(
-            "The race", [_panels(lanes, chosen) if any(lane.rows for lane in lanes) else Text(NOTHING)]
-        ),
-        Section("All candidates", [_table(lanes), *caution]),
-    ]
+    sections = [Section("All candidates", [_table(lanes), *caution])]
+    evaluated = any(lane.rows for lane in lanes)
     if chosen.failures:
         sections.append(Section("Evaluations that failed", _failures(chosen.failures)))
     return Page(
-        f"The choice: {_cut(chosen.name, LONGEST_NAME)}",
+        f"The choice: {short(chosen.name, LONGEST_NAME)}",
         chosen.statement,
         {**chosen.facts, **made_by()},
         sections,
+        about="" if evaluated else NOTHING,
+        picture=_panels(lanes, chosen) if evaluated else None,
     )
 
 
@@ -129,7 +128,7 @@ def _table(lanes: Sequence[Lane]) -> Table:
 def _cells(lane: Lane) -> list[str | Verdict]:
     known = [f"{lane.mean:.4f}", f"{lane.low:.4f} to {lane.high:.4f}"] if lane.evaluations else ["", ""]
     return [
-        _cut(lane.name, LONGEST_NAME),
+        short(lane.name, LONGEST_NAME),
         *known,
         count(lane.evaluations),
         count(lane.failures),
@@ -140,18 +139,12 @@ def _cells(lane: Lane) -> list[str | Verdict]:
 def _failures(failures: Sequence[tuple[str, int, str]]) -> list[Text | Table]:
     columns = [Column(title, is_number=False) for title in ("candidate", "example", "error")]
     rows = [
-        [_cut(name, LONGEST_NAME), count(row), _cut(error, LONGEST_ERROR)]
+        [short(name, LONGEST_NAME), count(row), short(error, LONGEST_ERROR)]
         for name, row, error in failures[:MOST_FAILURES]
     ]
     table = Table(columns, rows, stacks=True)
     rest = len(failures) - len(rows)
     return [table, Text(f"And {count(rest)} more.")] if rest > 0 else [table]
-
-
-def _cut(text: str, longest: int) -> str:
-    """Shorten what others wrote to one line, and keep it from being set as code."""
-    line = " ".join(text.replace("`", "'").split())
-    return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 def _panels(lanes: Sequence[Lane], chosen: Chosen) -> Panels:
@@ -167,7 +160,7 @@ def _panels(lanes: Sequence[Lane], chosen: Chosen) -> Panels:
     bars = Size(WIDTH, len(shown) * BAR + BELOW)
     told = f"Spent {rate(spent)} of {rate(full)}{share}"
     costs = inline_svg(lambda figure: _draw_costs(figure, shown), told, bars)
-    caption = CAPTION.format(all=chosen.claim, best=_cut(chosen.name, LONGEST_NAME), more=more)
+    caption = CAPTION.format(all=chosen.claim, best=short(chosen.name, LONGEST_NAME), more=more)
     panels = [Panel("(a) Intervals against rows", race), Panel(f"(b) {told}", costs)]
     return Panels(panels, 2, caption)
 
@@ -205,7 +198,7 @@ def _draw_lane(axes: Any, lane: Lane, first: Lane) -> None:
     if lane.out_at > 0:
         axes.plot(lane.out_at, lane.mean, "x", ms=7, mew=2.2, color=LIGHT["bad"], clip_on=False)
     axes.set_title(
-        _literal(f"{_cut(lane.name, LONGEST_NAME)} ({lane.end})"),
+        _literal(f"{short(lane.name, LONGEST_NAME)} ({lane.end})"),
         loc="left",
         fontsize=11,
         pad=3,
@@ -223,7 +216,7 @@ def _draw_costs(figure: Any, lanes: Sequence[Lane]) -> None:
     axes.barh(places, [lane.full_cost for lane in lanes], 0.6, color=LIGHT["rule"])
     colours = [LIGHT["accent" if lane is lanes[0] else "quiet"] for lane in lanes]
     axes.barh(places, [lane.cost for lane in lanes], 0.6, color=colours)
-    axes.set_yticks(places, [_literal(_cut(lane.name, LONGEST_BESIDE_BAR)) for lane in lanes])
+    axes.set_yticks(places, [_literal(short(lane.name, LONGEST_BESIDE_BAR)) for lane in lanes])
     axes.set(ylim=(len(lanes) - 0.4, -0.6), xlabel="cost")
     axes.tick_params(left=False)
     axes.grid(False, axis="y")

@@ -16,11 +16,13 @@ from gumbelrace.report.page import (
     Section,
     Text,
     count,
+    interval,
     microseconds,
     percent,
     table_of,
     times,
 )
+from gumbelrace.verdict import clopper_pearson
 
 LEAD = (
     "gumbelrace draws from a discrete distribution with very many factors while reading only those that"
@@ -52,15 +54,16 @@ NEXT = (
     "Draw from a likelihood of your own. The audit in the last line does some draws again exactly and "
     "counts how often they were wrong: run it before you trust an assumption."
 )
+CONFIDENCE = 0.95
 WIDTH, LANE, BELOW = 400, 72, 46  # pixels
 # Gaps up to this are drawn to scale, larger ones more and more compressed.
 TO_SCALE = 0.6
 TICKS = [-10, -1, 0, 1]
-CAPTION = (
-    "A lane for each state, the horizontal line being the sum of the state that leads. Dots: how far a "
-    "state's sum is behind, estimated from the rows read so far (on the scale of log p; the axis is "
-    "compressed away from zero). Bars: the interval of that gap by the method's own bound (δ = "
-    "{delta:g}, shared by {rivals} rivals). A state is dropped, ✕, when its whole bar lies below the "
+READING_RACE = (
+    "The picture has a lane for each state, the horizontal line being the sum of the state that leads. "
+    "Dots: how far a state's sum is behind, estimated from the rows read so far (on the scale of log p; "
+    "the axis is compressed away from zero). Bars: the interval of that gap by the method's own bound (δ "
+    "= {delta:g}, shared by {rivals} rivals). A state is dropped, ✕, when its whole bar lies below the "
     "line. Which states were still read was noted while the method ran."
 )
 
@@ -68,15 +71,26 @@ CAPTION = (
 def demo_page(rows: Sequence[Row], race: WatchedRace, facts: Mapping[str, str] | None = None) -> Page:
     """Give the page of the demo: what each method did, one race to watch, and facts (label -> value)."""
     table = table_of([cells(row) for row in rows], words=("method", "error bound"))
-    return Page(
-        "gumbelrace, a demonstration",
-        LEAD,
-        facts or {},
-        [
-            Section("What each method did", [table, Text(READING)]),
-            Section("Watch one race", [Text(story(race)), race_figure(race)]),
-            Section("What to do next", [Text(NEXT), Code(OWN)]),
-        ],
+    sections = [
+        Section("What each method did", [table, Text(READING)]),
+        race_section(race),
+        Section("What to do next", [Text(NEXT), Code(OWN)]),
+    ]
+    return Page("gumbelrace, a demonstration", answer(rows), facts or {}, sections, LEAD, race_figure(race))
+
+
+def answer(rows: Sequence[Row]) -> str:
+    """Say what the fastest method that may err gained, and how often it was wrong."""
+    raced = [row for row in rows if row.promise.delta > 0.0]
+    best = max(raced or rows, key=lambda row: row.speed_up)
+    low, high = clopper_pearson(best.errors, best.draws, CONFIDENCE)
+    gained = (
+        f"{times(best.speed_up)} as fast as reading everything" if best.speed_up > 1.0 else "not faster"
+    )
+    return (
+        f"`{best.method}` drew after reading {percent(best.read)} of the factors, {gained}; "
+        f"{count(best.errors)} of {count(best.draws)} draws were wrong (95% interval "
+        f"{interval((low, high))}; at most {bound(best.promise)})."
     )
 
 
@@ -100,7 +114,12 @@ def bound(promise: Promise) -> str:
 def race_figure(race: WatchedRace) -> Panels:
     size = Size(WIDTH, len(lanes(race)) * LANE + BELOW)
     svg = inline_svg(lambda figure: draw_race(figure, race), story(race), size)
-    return Panels([Panel("", svg)], caption=CAPTION.format(delta=race.delta, rivals=race.arms - 1))
+    return Panels([Panel("", svg)], caption=story(race))
+
+
+def race_section(race: WatchedRace) -> Section:
+    """Say how to read the picture of a race."""
+    return Section("Watch one race", [Text(READING_RACE.format(delta=race.delta, rivals=race.arms - 1))])
 
 
 def story(race: WatchedRace) -> str:

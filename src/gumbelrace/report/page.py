@@ -1,11 +1,14 @@
 """A page: sections of text, tables and figures, written as one HTML file that needs nothing else."""
 
+import base64
+import json
 import math
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
@@ -130,7 +133,48 @@ class Files:
     files: Mapping[str, str]
 
 
-Block = Text | Code | Table | Panels | Files
+@dataclass(frozen=True)
+class Entry:
+    """Something to open: its head is always seen, `lines` (label -> words) and a table once it is open."""
+
+    head: str
+    lines: Mapping[str, str] = field(default_factory=dict)
+    table: Table | None = None
+    more: str = ""
+    mark: Verdict | None = None
+
+
+@dataclass(frozen=True)
+class Entries:
+    """A list of things to open."""
+
+    kind: ClassVar[str] = "entries"
+    title: str
+    entries: Sequence[Entry]
+
+
+@dataclass(frozen=True)
+class Finder:
+    """A box to search in; without JavaScript it says where else to look.
+
+    `data` becomes JSON for the script `find.js`, which says what must be there.
+    """
+
+    kind: ClassVar[str] = "finder"
+    label: str
+    data: Any
+    otherwise: str
+
+    @property
+    def json(self) -> str:
+        """The data as text that ends no element and no line of a script."""
+        text = json.dumps(self.data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return text.translate(HARMLESS)
+
+
+# Characters that HTML or an old JavaScript would not take for a part of a text, as JSON writes them.
+HARMLESS = {ord(one): f"\\u{ord(one):04x}" for one in "<>&\u2028\u2029\x7f"}
+Block = Text | Code | Table | Panels | Files | Entries | Finder
 
 
 @dataclass(frozen=True)
@@ -147,12 +191,30 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A title, what it is about, labelled facts, and sections."""
+    """A question or a title, its answer, one picture, and then the details.
+
+    Attributes
+    ----------
+    title : str
+        What the page is about.
+    answer : str
+        The first line under the title: what was found, with the number and how sure it is.
+    facts : mapping of str
+        Labelled facts.
+    sections : sequence of Section
+        The details.
+    about : str
+        What was done, below the picture.
+    picture : Panels, optional
+        The one picture that shows the answer.
+    """
 
     title: str
-    lead: str
+    answer: str
     facts: Mapping[str, str] = field(default_factory=dict)
     sections: Sequence[Section] = ()
+    about: str = ""
+    picture: Panels | None = None
 
 
 def render(page: Page) -> str:
@@ -167,9 +229,33 @@ def render(page: Page) -> str:
     anchors = [section.anchor for section in page.sections]
     if len(set(anchors)) < len(anchors):
         raise InvalidArgument(f"two sections have the same title: {anchors}; each needs one of its own")
-    template = _environment().get_template("page.html")
-    result: str = template.render(page=page, schemes={"light": LIGHT, "dark": DARK})
+    environment = _environment()
+    script = _script(environment) if any(map(_is_finder, _blocks(page))) else ""
+    result: str = environment.get_template("page.html").render(
+        page=page, schemes={"light": LIGHT, "dark": DARK}, script=script, policy=_policy(script)
+    )
     return result
+
+
+def _blocks(page: Page) -> Iterator[Block]:
+    for section in page.sections:
+        yield from section.blocks
+
+
+def _is_finder(block: Block) -> bool:
+    return isinstance(block, Finder)
+
+
+def _script(environment: Any) -> str:
+    source: str = environment.loader.get_source(environment, "find.js")[0]
+    return source
+
+
+def _policy(script: str) -> str:
+    """Allow a page nothing but its own styles and, by its digest, its own script."""
+    digest = base64.b64encode(sha256(script.encode()).digest()).decode()
+    scripts = f"'sha256-{digest}'" if script else "'none'"
+    return f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src {scripts}"
 
 
 def made_by() -> dict[str, str]:
@@ -208,6 +294,19 @@ def _spans(text: str, markup: Any) -> Iterator[Any]:
         yield markup("<code>{}</code>").format(span) if number % 2 else span
 
 
+def short(text: str, longest: int) -> str:
+    r"""Give what others wrote as one line that can be shown: not too long, and never set as code.
+
+    Examples
+    --------
+    >>> short("A\x1b[31m  `long`\nname", 12)
+    "A[31m 'long…"
+    """
+    line = " ".join(text.replace("`", "'").split())
+    line = line if line.isprintable() else "".join(one for one in line if one.isprintable())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -219,6 +318,13 @@ def probability(value: float) -> str:
     """Give a number with two digits that count."""
     rounded = float(f"{value:.2g}")
     return f"{rounded:.10f}".rstrip("0").rstrip(".") if abs(rounded) < 1e6 else f"{rounded:,.0f}"
+
+
+def chance(value: float) -> str:
+    """Give a probability in words that do not say 1 or 0 where it is only near."""
+    if value >= 0.9995:
+        return "above 0.999"
+    return "below 0.001" if value < 0.0005 else f"{value:.3f}".rstrip("0").rstrip(".")
 
 
 def interval(ends: tuple[float, float]) -> str:

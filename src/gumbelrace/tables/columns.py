@@ -4,7 +4,8 @@ import csv
 import gzip
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument, InvalidFile, optional
+from gumbelrace.tables.ahead import side_by_side
 from gumbelrace.tables.delimited import NOT_UTF8, CsvFile, Dialect
-from gumbelrace.tables.numbers import float_array, listed, plain_array
+from gumbelrace.tables.numbers import float_array, listed, number_type, plain_array, typed_columns
+from gumbelrace.tables.rowfile import Reads
 from gumbelrace.tables.source import Source, open_source
 
 # Bytes of a Parquet file read at a time, and the most cells that are held.
@@ -29,11 +32,16 @@ def open_columns(path: Path, dialect: Dialect = RECOGNISED) -> Iterator["ColumnF
 
 
 @contextmanager
-def columns_of(source: Source, dialect: Dialect = RECOGNISED) -> Iterator["ColumnFile"]:
+def columns_of(
+    source: Source, dialect: Dialect = RECOGNISED, reads: Reads | None = None
+) -> Iterator["ColumnFile"]:
     """Read an open file as one of columns."""
     pa, name, kind = optional("pyarrow", "cli"), source.name, source.kind
+    reads = reads or Reads()
     try:
-        yield ParquetFile(source) if kind in (".parquet", ".pq") else CsvFile(source, dialect)
+        yield (
+            ParquetFile(source, reads) if kind in (".parquet", ".pq") else CsvFile(source, dialect, reads)
+        )
     except UnicodeDecodeError as error:
         raise InvalidFile(NOT_UTF8.format(name)) from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -50,12 +58,21 @@ class ParquetFile:
     """An open Parquet file: its `names` are those of all columns, `total` is the number of its rows."""
 
     separator, decimal = None, "."
+    has_names = True
 
-    def __init__(self, source: Source) -> None:
-        parquet = optional("pyarrow.parquet", "cli")
-        self._file = parquet.ParquetFile(source.file, buffer_size=PARQUET_BUFFER, pre_buffer=False)
-        self.name, self._done = source.name, 0
-        self.names, self.total = list(self._file.schema_arrow.names), self._file.metadata.num_rows
+    def __init__(self, source: Source, reads: Reads) -> None:
+        self._source, self._reads, self._done, self.name = source, reads, 0, source.name
+        self._file = self._opened(source.file)
+        self.names = list(self._file.schema_arrow.names)
+        self.rows: int = self._file.metadata.num_rows
+        self.total = self.rows
+
+    @cached_property
+    def types(self) -> list[np.dtype[Any]]:
+        """The type of each column; where it has gaps or no plain numbers, float64."""
+        schema, metadata = self._file.schema_arrow, self._file.metadata
+        places = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
+        return [self._type(field, places.get(field.name)) for field in schema]
 
     def done(self) -> int:
         """Give how much of `total` has been read."""
@@ -68,10 +85,60 @@ class ParquetFile:
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Read some columns as record batches of Arrow, of the types that the file says."""
-        self._done, most = 0, max(1, PARQUET_CELLS // max(1, len(names)))
-        for batch in self._file.iter_batches(most, columns=list(names)):
+        self._done = 0
+        for batch in self._file.iter_batches(_most_rows(names), columns=list(names)):
             self._done += batch.num_rows
             yield batch.select(list(names))
+
+    def arrays(
+        self, names: Sequence[str], workers: int = 1, rows: int | None = None
+    ) -> Iterator[list[NDArray[Any]]]:
+        """Read some columns as arrays; threads read the next groups of rows meanwhile."""
+        groups, self._done = range(self._file.metadata.num_row_groups), 0
+        parts = [partial(self._group, group, list(names)) for group in groups]
+        types = [self.types[self.names.index(name)] for name in names]
+        for batch in side_by_side(parts, workers if self._source.path else 1):
+            found = typed_columns(batch, types, self.name, self._done)
+            self._done += batch.num_rows
+            yield found
+
+    def _group(self, group: int, names: list[str]) -> Iterator[Any]:
+        """Read a group of rows from a file of its own: threads cannot share one."""
+        path = self._source.path
+        with nullcontext(self._source.file) if path is None else open(path, "rb") as file:
+            self._note(group, names)
+            opened = self._opened(file, self._file.metadata)
+            for batch in opened.iter_batches(_most_rows(names), row_groups=[group], columns=names):
+                yield batch.select(names)
+
+    def _opened(self, file: Any, metadata: Any = None) -> Any:
+        parquet = optional("pyarrow.parquet", "cli")
+        return parquet.ParquetFile(file, metadata=metadata, buffer_size=PARQUET_BUFFER, pre_buffer=False)
+
+    def _type(self, field: Any, place: int | None) -> np.dtype[Any]:
+        found = number_type(field.type)
+        if found is None or (found.kind != "f" and (place is None or self._has_gaps(place))):
+            return np.dtype(np.float64)
+        return found
+
+    def _has_gaps(self, place: int) -> bool:
+        """Whether a cell of a column may be missing."""
+        metadata = self._file.metadata
+        groups = (metadata.row_group(i).column(place).statistics for i in range(metadata.num_row_groups))
+        return any(found is None or not found.has_null_count or found.null_count > 0 for found in groups)
+
+    def _note(self, group: int, names: Sequence[str]) -> None:
+        """Note the bytes of a group of rows that will be read, in the order in which they lie."""
+        row_group = self._file.metadata.row_group(group)
+        columns = (row_group.column(i) for i in range(row_group.num_columns))
+        wanted = [column for column in columns if column.path_in_schema.split(".")[0] in names]
+        starts = [column.dictionary_page_offset or column.data_page_offset for column in wanted]
+        for start, column in sorted(zip(starts, wanted, strict=True), key=lambda pair: pair[0]):
+            self._reads.note(start, column.total_compressed_size)
+
+
+def _most_rows(names: Sequence[str]) -> int:
+    return max(1, PARQUET_CELLS // max(1, len(names)))
 
 
 ColumnFile = CsvFile | ParquetFile

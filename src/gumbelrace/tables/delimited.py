@@ -13,8 +13,12 @@ from contextlib import suppress
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gumbelrace.errors import InvalidArgument, InvalidFile, optional
-from gumbelrace.tables.numbers import number
+from gumbelrace.tables.numbers import number, numbers
+from gumbelrace.tables.rowfile import Reads
 from gumbelrace.tables.source import Source
 
 # Bytes of a CSV file parsed at a time; a row that is longer needs one of the larger blocks.
@@ -74,10 +78,15 @@ def _rows(head: Sequence[str], separator: str) -> Iterator[list[str]]:
 class CsvFile:
     """An open CSV file, used as a `ParquetFile`: every cell is a text, and `total` is a number of bytes."""
 
-    def __init__(self, source: Source, given: Dialect = Dialect()) -> None:  # noqa: B008
+    rows: int | None = None  # known when all has been read, as are types
+    types: list[np.dtype[Any]] | None = None
+    has_names = True
+
+    def __init__(self, source: Source, given: Dialect = Dialect(), reads: Reads | None = None) -> None:  # noqa: B008
         self._raw, self._kind, self.name, self._refusal = source.file, source.kind, source.name, ""
+        self._reads = reads or Reads()
         self._arrow, self._arrow_csv = optional("pyarrow", "cli"), optional("pyarrow.csv", "cli")
-        self.done, self.total = source.file.tell, source.size
+        self.total = source.size
         text = io.TextIOWrapper(self._bytes(), encoding="utf-8-sig", newline="")
         head = list(islice(text, HEAD))
         tabs = source.kind.startswith(".tsv")
@@ -90,6 +99,11 @@ class CsvFile:
             raise InvalidFile(
                 f"{self.name} begins with an empty line; it must begin with the names of its columns"
             )
+
+    def done(self) -> int:
+        """Give how much of `total` has been read."""
+        place: int = self._raw.tell()
+        return place
 
     def candidates(self) -> list[str]:
         """Give the names of the columns that can be compared, two or more: those that have a name."""
@@ -120,6 +134,17 @@ class CsvFile:
                     raise InvalidFile(self._refusal) from error
                 if block == CSV_BLOCKS[-1]:
                     raise
+
+    def arrays(
+        self, names: Sequence[str], workers: int = 1, rows: int | None = None
+    ) -> Iterator[list[NDArray[Any]]]:
+        """Read some columns as arrays of float64, as many rows at a time as come."""
+        row = 0
+        self._reads.note(0, self.total)
+        for batch in self.batches(names):
+            block = numbers(batch, self.name, row, self.decimal)
+            row += len(block)
+            yield list(block.T)
 
     def _bytes(self) -> Any:
         self._raw.seek(0)

@@ -20,6 +20,7 @@ class ReadMentions(NamedTuple):
     ids: list[str]
     mentions: Mentions
     skipped: Sequence[str] = ()
+    texts: Mapping[str, Sequence[str]] = {}  # the columns as they were written
 
 
 def read_mentions(
@@ -64,7 +65,7 @@ def read_mentions(
     skipped = [ids[row] or f"row {row}" for row, author in enumerate(read["author"]) if not author]
     kept = {name: [cells[row] for row in named] for name, cells in read.items()}
     with about(file.name):
-        return ReadMentions([ids[row] for row in named], mentions(kept), skipped)
+        return ReadMentions([ids[row] for row in named], mentions(kept), skipped, kept)
 
 
 def _chosen(found: list[str], given: Mapping[str, str], file: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from gumbelrace.errors import InvalidArgument, InvalidFile, InvalidReward, Rewar
 from gumbelrace.population.arrays import LARGEST_REWARD, LARGEST_WHOLE, ROUNDED
 from gumbelrace.population.base import Floats
 
+WHOLE: dict[Any, np.dtype[Any]] = {2 ** (8 * size - 1): np.dtype(f"i{size}") for size in (1, 2, 4, 8)}
 TRUTH = {"true": 1.0, "false": 0.0}
 
 
@@ -27,7 +28,8 @@ class Allowed(NamedTuple):
     ) -> None:
         """Raise an error that names the first number of a block that is not allowed."""
         # NaN is neither above nor below, and the least and largest of numbers with a NaN is NaN.
-        if not (block.min() >= self.low and block.max() <= self.high):
+        if not (float(block.min()) >= self.low and float(block.max()) <= self.high):
+            block = block.astype(np.float64, copy=False)
             wrong = ~((block >= self.low) & (block <= self.high))
             row, column = (int(i) for i in np.argwhere(wrong)[0])
             place = f"{self.file}: row {rows[row]} (counted from 0), column {names[column]!r}"
@@ -50,7 +52,7 @@ def allowed(limits: tuple[float, float] | None, lowest: bool, file: str) -> Allo
     if limits is None:
         low, high = (-LARGEST_REWARD, np.inf) if lowest else (-np.inf, LARGEST_REWARD)
         return Allowed(low, high, given=False, file=file)
-    low, high = limits
+    low, high = map(float, limits)  # compiled code takes numbers for what they should be
     if not -np.inf < low < high < np.inf:
         raise InvalidArgument(
             f"--reward-range is {low:g} to {high:g}; give two numbers, the lower one first"
@@ -72,6 +74,64 @@ def numbers(batch: Any, file: str, first: int, decimal: str = ".") -> Floats:
     return block
 
 
+def number_type(field: Any) -> np.dtype[Any] | None:
+    """Give the type of NumPy that holds numbers of a type of Arrow as they are; None if there is none."""
+    types = optional("pyarrow", "cli").types
+    if types.is_boolean(field):
+        return np.dtype(np.bool_)
+    kinds = {"i": types.is_signed_integer, "u": types.is_unsigned_integer, "f": types.is_floating}
+    kind = next((kind for kind, is_kind in kinds.items() if is_kind(field)), None)
+    return None if kind is None else np.dtype(f"{kind}{field.bit_width // 8}")
+
+
+def typed_columns(batch: Any, dtypes: Sequence[np.dtype[Any]], file: str, first: int) -> list[NDArray[Any]]:
+    """Give the columns of a record batch, whose first row has the number `first`, as arrays of such types.
+
+    What is missing becomes NaN; types that are none of floating-point numbers are of columns that have all.
+    """
+    plain = [number_type(column.type) for column in batch.columns]
+    # To NumPy, None is another name of float64.
+    others = [i for i, dtype in enumerate(dtypes) if plain[i] is None or plain[i] != dtype]
+    converted = iter(numbers(batch.select(others), file, first).T) if others else iter(())
+    return [
+        next(converted) if i in others else _plain_column(batch.column(i), dtype)
+        for i, dtype in enumerate(dtypes)
+    ]
+
+
+def _plain_column(column: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    if dtype == np.bool_:
+        return _bits(column.buffers()[1], column.offset, len(column))
+    return plain_array(column, dtype, np.nan if dtype.kind == "f" else None)
+
+
+def _record_batch(columns: Sequence[Any], names: Sequence[str]) -> Any:
+    return optional("pyarrow", "cli").RecordBatch.from_arrays(list(columns), list(names))
+
+
+def _bits(buffer: Any, first: int, count: int) -> NDArray[np.bool_]:
+    """Give bits, of which Arrow puts the lowest first, as truth values."""
+    start, skipped = divmod(first, 8)
+    packed = np.frombuffer(buffer, np.uint8)[start : (first + count + 7) // 8]
+    return np.unpackbits(packed, bitorder="little")[skipped : skipped + count].view(np.bool_)
+
+
+def narrowest(column: NDArray[Any]) -> np.dtype[Any]:
+    """Give the narrowest type that holds the numbers of a column as they are.
+
+    Examples
+    --------
+    >>> narrowest(np.array([0.0, 1.0, -5.0])), narrowest(np.array([0.5])), narrowest(np.array([300.0]))
+    (dtype('int8'), dtype('float64'), dtype('int16'))
+    """
+    if column.dtype.kind != "f" or not len(column):
+        return column.dtype if len(column) else np.dtype(np.int8)
+    low, high = float(column.min()), float(column.max())
+    if not -LARGEST_WHOLE < low <= high < LARGEST_WHOLE or (column != np.floor(column)).any():
+        return column.dtype
+    return next(whole for beyond, whole in WHOLE.items() if -beyond <= low <= high < beyond)
+
+
 def with_point(text: str) -> str:
     """Write a number that has a decimal comma with a point; what had a point becomes no number."""
     return text.replace(".", "?").replace(",", ".")
@@ -86,7 +146,7 @@ def _with_points(batch: Any) -> Any:
             return column
         return compute.replace_substring(compute.replace_substring(column, ".", "?"), ",", ".")
 
-    return pa.RecordBatch.from_arrays([changed(column) for column in batch.columns], batch.schema.names)
+    return _record_batch([changed(column) for column in batch.columns], batch.schema.names)
 
 
 def number(text: str) -> float | None:
@@ -115,8 +175,7 @@ def plain_array(column: Any, dtype: Any, missing: float | None = None) -> NDArra
     array = np.frombuffer(values, dtype, len(column), column.offset * np.dtype(dtype).itemsize)
     if column.null_count == 0:
         return array
-    bits = np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little")
-    there = bits[column.offset : column.offset + len(column)].astype(bool)
+    there = _bits(valid, column.offset, len(column))
     return np.where(there, array, np.array(missing, dtype))
 
 

@@ -1,12 +1,13 @@
 """Opening what is to be read: a file by its ending, a pipe or standard input by its first bytes."""
 
 import errno
+import glob
 import io
 import shutil
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ class Source(NamedTuple):
     file: Any  # bytes
     name: str  # in messages
     kind: str  # the ending that says what it is
+    path: Path | None = None  # where it can be opened again, if it can
 
     @property
     def size(self) -> int:
@@ -33,6 +35,41 @@ class Source(NamedTuple):
         size: int = self.file.seek(0, io.SEEK_END)
         self.file.seek(place)
         return size
+
+
+def files_of(given: Path | Sequence[Path]) -> list[Path]:
+    """Give the files that are meant: one, several, all tables of a folder, or those that fit a pattern.
+
+    Those of a folder, also of folders within it, and of a pattern are in the order of their names. Files
+    whose names begin with a dot or an underscore are left out, as other programs do.
+    """
+    if not isinstance(given, Path):
+        return [file for one in given for file in files_of(Path(one))]
+    if given.is_dir():
+        return _tables_within(given)
+    if given == STANDARD_INPUT or given.exists() or not set("*?[") & set(str(given)):
+        return [given]
+    found = sorted(Path(name) for name in glob.glob(str(given), recursive=True))
+    files = [file for file in found if file.is_file()]
+    if not files:
+        raise InvalidFile(f"no file fits {given}; give a {_kinds((*ARRAYS, *COLUMNS))} file")
+    return files
+
+
+def _tables_within(folder: Path) -> list[Path]:
+    within = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    visible = [path for path in within if not path.relative_to(folder).name.startswith((".", "_"))]
+    tables = [path for path in visible if path.name.lower().endswith((*ARRAYS, *COLUMNS))]
+    if not tables:
+        raise InvalidFile(f"{folder} is a folder without tables; give {_kinds((*ARRAYS, *COLUMNS))} files")
+    kinds = {_ending(path, (*ARRAYS, *COLUMNS)): path for path in tables}
+    if len(kinds) > 1:
+        first, second = sorted(kinds.values())[:2]
+        raise InvalidFile(
+            f"{folder} has tables of different kinds ({first.name}, {second.name}); name those that are "
+            f"meant by a pattern, such as {folder}/*{next(iter(kinds))}"
+        )
+    return tables
 
 
 @contextmanager
@@ -62,9 +99,11 @@ def room_for(name: str) -> Iterator[None]:
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
-        raise InvalidFile(
-            f"{tempfile.gettempdir()} has no room for the numbers of {name}; set TMPDIR to a larger folder"
-        ) from error
+        raise InvalidFile(no_room(name)) from error
+
+
+def no_room(name: str) -> str:
+    return f"{tempfile.gettempdir()} has no room for the numbers of {name}; set TMPDIR to a larger folder"
 
 
 @contextmanager
@@ -81,7 +120,7 @@ def _opened(path: Path, allowed: tuple[str, ...]) -> Iterator[Source]:
     if path != STANDARD_INPUT and (path.is_file() or path.is_dir() or not path.exists()):
         kind = _ending(path, allowed)
         with open(path, "rb", buffering=0 if kind == ".npy" else -1) as file:
-            yield Source(file, str(path), kind)
+            yield Source(file, str(path), kind, path)
         return
     with tempfile.TemporaryFile() as copy:
         name = _copy_pipe(path, copy)

@@ -4,6 +4,7 @@ import csv
 import io
 import os
 from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -54,16 +55,24 @@ def write_table(path: Path, columns: Columns) -> None:
     write_atomically(path, lambda file: WRITERS[path.suffix.lower()](file, columns))
 
 
-def write_rows(folder: Path, name: str, rows: Sequence[Any]) -> list[str]:
-    """Write named tuples of one kind to ``name.csv`` and ``name.parquet``.
+class Kind(StrEnum):
+    """Kinds of files for tables of results."""
 
-    The folder must exist, and there must be a row. Returns the names of the files.
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+def write_rows(folder: Path, name: str, rows: Sequence[Any], kind: Kind = Kind.CSV) -> str:
+    """Write named tuples of one kind to ``name.csv``, or to a file of another kind; return its name.
+
+    The folder must exist, and there must be a row. The same table of another kind is removed.
     """
     columns = dict(zip(rows[0]._fields, map(list, zip(*rows, strict=True)), strict=True))
-    files = [f"{name}.csv", f"{name}.parquet"]
-    for file in files:
-        write_table(folder / file, columns)
-    return files
+    write_table(folder / f"{name}.{kind}", columns)
+    for other in Kind:
+        if other != kind:
+            (folder / f"{name}.{other}").unlink(missing_ok=True)
+    return f"{name}.{kind}"
 
 
 def _csv(file: BinaryIO, columns: Columns) -> None:

@@ -124,6 +124,14 @@ class ClusterGibbs(Kernel[Labels]):
         """Return the same kernel with another method; what is kept is not shared."""
         return replace(self, method=method, keep=self._keep_asked)
 
+    def sampling(self, temperature: float = 1.0) -> Self:
+        """Return a kernel that samples at one temperature, without merges; what is kept is shared."""
+        annealing = Constant(temperature)
+        other = replace(self, merges=False, annealing=annealing, method=self.method, keep=self._keep_asked)
+        for name in ("_local", "_computed"):
+            object.__setattr__(other, name, getattr(self, name))
+        return other
+
     @property
     def computed(self) -> int:
         """Factors computed so far, in all threads; those that are kept, once for each thread."""

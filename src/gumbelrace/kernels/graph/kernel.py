@@ -235,7 +235,7 @@ class GraphGibbs(Kernel[Labels]):
             workspace, source, stream, _ = thread
             workspace.labels[:], workspace.tally[:], source.fault[:] = before, 0, 0
             workspace.law_error[0] = 0.0
-            longest = np.array([len(stream.seen)])
+            longest = np.array([len(stream.seen)])  # its rows are blocks of one
             room = new_workspace(rule, source, stream, (noise, of_row), longest)
             asks = task.tail != RINGS and reading.tails.any()
             plan, _kept_alive = prepared(room) if asks else (unasked(room), None)

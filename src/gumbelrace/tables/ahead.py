@@ -1,0 +1,73 @@
+"""Work on the next parts while the first is used."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from queue import Full, Queue
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+# Items of a part that wait, and seconds after which a thread looks whether they are still wanted.
+HELD, PATIENCE = 2, 0.1
+END = object()
+
+
+def side_by_side(parts: Sequence[Callable[[], Iterator[Item]]], workers: int) -> Iterator[Item]:
+    """Give what all parts give, in order, while threads work on the next parts.
+
+    Parameters
+    ----------
+    parts : sequence of callable
+        Each gives an iterator. A thread holds a few of its items until they are asked for.
+    workers : int
+        Number of threads.
+
+    Examples
+    --------
+    >>> list(side_by_side([lambda: iter([1, 2]), lambda: iter([3])], workers=2))
+    [1, 2, 3]
+    """
+    if min(workers, len(parts)) < 2:
+        for part in parts:
+            yield from part()
+        return
+    lines, stop = [Queue[Any](HELD) for _ in parts], threading.Event()
+    threads = [
+        threading.Thread(target=_work, args=(parts[k::workers], lines[k::workers], stop), daemon=True)
+        for k in range(workers)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        for line in lines:
+            yield from _taken(line)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def _taken(line: "Queue[Any]") -> Iterator[Any]:
+    while (item := line.get()) is not END:
+        if isinstance(item, BaseException):
+            raise item
+        yield item
+
+
+def _work(parts: Sequence[Any], lines: Sequence["Queue[Any]"], stop: threading.Event) -> None:
+    for part, line in zip(parts, lines, strict=True):
+        try:
+            for item in part():
+                _put(line, item, stop)
+                if stop.is_set():
+                    return
+        except BaseException as error:  # raised where the items are used
+            _put(line, error, stop)
+            return
+        _put(line, END, stop)
+
+
+def _put(line: "Queue[Any]", item: Any, stop: threading.Event) -> None:
+    while not stop.is_set():
+        with suppress(Full):
+            return line.put(item, timeout=PATIENCE)

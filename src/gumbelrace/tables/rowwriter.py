@@ -1,0 +1,65 @@
+"""Tables written row by row, some rows at a time: .npy, Parquet or CSV."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from gumbelrace.errors import optional
+from gumbelrace.tables.rowwise import Bytes, Rowwise
+
+
+class Writer(Protocol):
+    """An open file that rows are written to."""
+
+    def write(self, block: Bytes) -> Any:
+        """Write some rows."""
+
+
+@contextmanager
+def open_writer(path: Path, kind: str, rows: Rowwise) -> Iterator[Writer]:
+    """Open a file for all rows of a table; at the end they are on disk."""
+    with open(path, "wb") as file:
+        with _npy(file, rows) if kind == ".npy" else _arrow(file, kind, rows) as writer:
+            yield writer
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def _npy(file: Any, rows: Rowwise) -> Iterator[Writer]:
+    shape = (rows.size,) if rows.dtype.names else (rows.size, len(rows.columns))
+    descr = np.lib.format.dtype_to_descr(rows.dtype)
+    head = {"descr": descr, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_2_0(file, head)
+    yield file
+
+
+@contextmanager
+def _arrow(file: Any, kind: str, rows: Rowwise) -> Iterator[Writer]:
+    pa = optional("pyarrow", "cli")
+    schema = pa.schema(
+        [(name, pa.from_numpy_dtype(dtype)) for name, dtype in zip(rows.columns, rows.types, strict=True)]
+    )
+    if kind == ".parquet":
+        opened = optional("pyarrow.parquet", "cli").ParquetWriter(file, schema)
+    else:
+        opened = optional("pyarrow.csv", "cli").CSVWriter(file, schema)
+    with opened:
+        yield _Columns(opened, schema, rows)
+
+
+class _Columns:
+    """Rows written column by column."""
+
+    def __init__(self, opened: Any, schema: Any, rows: Rowwise) -> None:
+        self._opened, self._schema, self._rows = opened, schema, rows
+
+    def write(self, block: Bytes) -> None:
+        """Write some rows."""
+        pa = optional("pyarrow", "cli")
+        columns = [pa.array(np.ascontiguousarray(column)) for column in self._rows.columns_in(block)]
+        self._opened.write_table(pa.Table.from_arrays(columns, schema=self._schema))
