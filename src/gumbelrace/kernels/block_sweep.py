@@ -18,6 +18,7 @@ from gumbelrace.core.packed import ENTRY, Entries, read_stored
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.kernels.base import Block as Steps
 from gumbelrace.kernels.base import Info
+from gumbelrace.kernels.bends import bent_one, log_slope_one, no_bends, unbent_one
 from gumbelrace.kernels.target import LogPrior, Position, refuse_start
 from gumbelrace.kernels.walk import MOVE, History, new_history
 from gumbelrace.kernels.workspace import Contest, Target, Workspace, ask, decide
@@ -82,7 +83,10 @@ class ParameterBlock:
     matrix : ndarray of shape (parameters, coordinates)
         By how much: the part of R⁻ᵀ.
     correlation : float
-        ρ, of the new coordinates with the old ones: ρz + √(1 - ρ²) ξ; 0: they are drawn anew.
+        ρ, of the new coordinates with the old ones: ρu + √(1 - ρ²) ξ; 0: they are drawn anew.
+    bends : ndarray of shape (coordinates, 2), optional
+        How heavy the tails of each coordinate's law are, on its two sides (`kernels.bends`): u is what z is
+        bent from. Default: normal ones.
     """
 
     likelihood: Likelihood
@@ -90,6 +94,11 @@ class ParameterBlock:
     parameters: Indices
     matrix: Floats
     correlation: float = 0.0
+    bends: Floats = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.bends is None:
+            object.__setattr__(self, "bends", no_bends(len(self.coordinates)))
 
 
 class Place(NamedTuple):
@@ -115,6 +124,7 @@ class Move(NamedTuple):
     parameters: Indices
     matrix: Floats
     correlation: Floats
+    bends: Floats
     change: Floats  # of the coordinates
     moved: Floats  # of the parameters
     hessian: Sparse
@@ -163,7 +173,8 @@ class Sweeper:
         changed, moved = np.empty(matrix.shape[1]), np.empty(matrix.shape[0])
         places = block.coordinates.astype(np.int64), block.parameters.astype(np.int64)
         rho = np.array([block.correlation])
-        return Move(contest, *places, matrix, rho, changed, moved, self._law.hessian, self._place)
+        bends = np.ascontiguousarray(block.bends, np.float64)
+        return Move(contest, *places, matrix, rho, bends, changed, moved, self._law.hessian, self._place)
 
 
 def _entry(name: str, cache: bool) -> Any:
@@ -253,14 +264,17 @@ def step_of(move: Move) -> int:
 @part
 def draw_coordinates(move: Move) -> float:
     """Draw by how much coordinates change; return log q(x | x') - log q(x' | x)."""
-    place, ratio = move.place, 0.0
+    place, bends, ratio = move.place, move.bends, 0.0
     rho = max(move.correlation[0], place.least[0])
     spread = np.sqrt(1.0 - rho * rho)
     for k in range(len(move.coordinates)):
-        before = place.z[move.coordinates[k]]
+        z = place.z[move.coordinates[k]]
+        before = unbent_one(z, bends, k)
         after = rho * before + spread * place.fresh[move.coordinates[k]]
+        there = bent_one(after, bends, k)
         ratio += 0.5 * (after * after - before * before)
-        move.change[k] = after - before
+        ratio += log_slope_one(there, bends, k) - log_slope_one(z, bends, k)
+        move.change[k] = there - z
     return ratio
 
 

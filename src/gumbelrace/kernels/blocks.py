@@ -18,6 +18,7 @@ from gumbelrace.core.random import Rng, as_generator, check_generator
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.kernels.base import Block as Steps
 from gumbelrace.kernels.base import Checked, Info, Kernel
+from gumbelrace.kernels.bends import bent, log_densities, unbent
 from gumbelrace.kernels.block_sweep import SMALL, SMALL_STEPS, Law, ParameterBlock, Sweeper
 from gumbelrace.kernels.checks import check_log_prior, check_state, real_fields, set_method
 from gumbelrace.kernels.metropolis import Metropolis
@@ -39,14 +40,15 @@ class Redraw:
         block, z = self._block, self._coordinates(x)
         fresh = rng.standard_normal(len(z))
         rho = max(block.correlation, SMALL if rng.random() < SMALL_STEPS else 0.0)
+        u = rho * unbent(z, block.bends) + np.sqrt(1.0 - rho * rho) * fresh
         moved = np.array(x)
-        moved[block.parameters] += block.matrix @ (rho * z + np.sqrt(1.0 - rho * rho) * fresh - z)
+        moved[block.parameters] += block.matrix @ (bent(u, block.bends) - z)
         return moved
 
     def log_ratio(self, x: Floats, proposed: Floats) -> float:
         """Give log q(x | x') - log q(x' | x)."""
-        before, after = self._coordinates(x), self._coordinates(proposed)
-        return float(0.5 * (after @ after - before @ before))
+        heights = [log_densities(self._coordinates(point), self._block.bends) for point in (x, proposed)]
+        return float(np.sum(heights[0] - heights[1]))
 
     def _coordinates(self, x: Floats) -> Floats:
         starts, columns, values = self._law.whitening

@@ -5,11 +5,13 @@ all rows last. With R the Cholesky factor of the precision in that order, z = Rá
 normal under Laplace's law, and a block of z that belongs to some groups changes these groups only.
 """
 
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy  # its parts load when first used
 
+from gumbelrace.kernels.bends import FAR_OUT, bends_to, bent, log_densities, no_bends
 from gumbelrace.kernels.block_sweep import SMALL_STEPS, Law, ParameterBlock, Sparse, sparse
 from gumbelrace.laplace.mode import Mode
 from gumbelrace.laplace.model import Floats, Indices, Model
@@ -26,6 +28,8 @@ VARIANCE, ACCEPTED = 0.4, 0.6
 MORE_ROWS = 2.5
 # Of a coordinate that cannot be cut, and is accepted less often than that, smaller steps are made.
 SELDOM, SMALL_STEP = 0.3, 0.8
+# Tails are looked at where that takes no more log factors than so many.
+AFFORDABLE = 2e7
 # Entries of matrices below that share of their rows' and columns' sizes are zero but for rounding.
 ZERO = 1e-12
 # Parameters that more than that share of the others depend on belong to all rows.
@@ -99,6 +103,7 @@ def plan_blocks(model: BlockModel, mode: Mode) -> Planned:
     blocks, forecasts = [], []
     while waiting:
         coordinates, rows = waiting.pop(0)
+        trial.bend(coordinates, rows)
         tried = trial.of(coordinates, rows)
         parts = parts_of(tried, bool(coordinates[0] < whitened.shared))
         if min(parts, len(coordinates)) > 1:
@@ -109,7 +114,8 @@ def plan_blocks(model: BlockModel, mode: Mode) -> Planned:
         rows = tried.rows if len(tried.rows) else np.zeros(1, np.int64)
         likelihood = model.likelihood_of(mode, rows, tried.weights)
         rho = SMALL_STEP if tried.accepted < SELDOM else 0.0
-        blocks.append(block_of(likelihood, coordinates, whitened, rho))
+        block = block_of(likelihood, coordinates, whitened)
+        blocks.append(replace(block, correlation=rho, bends=trial.bends[coordinates]))
         forecasts.append(foreseen(tried))
     law = Law(mode.theta, whitened.whitening, mode.factors.gradient, sparse(hessian))
     return Planned(blocks, law, forecast_of(forecasts, trial.misfit, model.size))
@@ -137,15 +143,16 @@ def without_rounding(matrix: Floats, rows: Floats, columns: Floats | None = None
 
 
 class Trial:
-    """Tries moves of blocks from usual points."""
+    """Tries moves of blocks from usual points, and bends the laws of coordinates to the posterior's."""
 
     def __init__(self, model: BlockModel, mode: Mode, whitened: Whitened) -> None:
         self._model, self._mode, self._whitened = model, mode, whitened
-        self._rng = np.random.default_rng(SEED)
-        self._usual = self._rng.standard_normal((TRIES, len(mode.theta)))
+        self._rng, d = np.random.default_rng(SEED), len(mode.theta)
+        self._usual = self._rng.standard_normal((TRIES, d))  # to be bent
+        self.bends, self._has_bends = no_bends(d), np.zeros(d, bool)
         found = [height_at(model, mode, self._step(z)) for z in self._usual]
         heights, self._left = np.array([height for height, _ in found]), [left for _, left in found]
-        self._known = [self._height(z) for z in self._usual]
+        self._known = [self._height(u) for u in self._usual]
         # Log posterior beside the normal law, whose log density is -zÂ²/2.
         self.misfit = float(np.std(heights + 0.5 * np.sum(self._usual**2, axis=1)))
 
@@ -154,11 +161,30 @@ class Trial:
         step[self._whitened.order] = self._whitened.root @ z
         return step
 
-    def _height(self, z: Floats) -> float:
-        """Give the log posterior but for the rows' residuals, beside the normal law."""
-        step = self._step(z)
-        known = self._model.log_prior(self._mode.theta + step) + self._mode.factors.change(step)
-        return known + 0.5 * float(z @ z)
+    def _height(self, u: Floats) -> float:
+        """Give the log posterior but for the rows' residuals, beside the law of the coordinates."""
+        z = bent(u, self.bends)
+        return self._without_rows(self._step(z)) - float(log_densities(z, self.bends).sum())
+
+    def _without_rows(self, step: Floats) -> float:
+        """Give the log posterior but for the rows' residuals, less that at the mode."""
+        prior = self._model.log_prior(self._mode.theta + step) - self._mode.prior.value
+        return prior + self._mode.factors.change(step)
+
+    def bend(self, coordinates: Indices, rows: Indices) -> None:
+        """Look at the tails of coordinates that these rows alone depend on, if that does not take long."""
+        fresh = coordinates[~self._has_bends[coordinates]]
+        if not 0 < 2 * len(fresh) * len(rows) <= AFFORDABLE:
+            return
+        model, theta = self._model.of_rows(rows), self._mode.theta
+        for i in fresh:
+            steps = [self._step(far * np.eye(1, len(theta), i)[0]) for far in (-FAR_OUT, FAR_OUT)]
+            heights = [self._without_rows(step) + model.residuals(theta, step).sum() for step in steps]
+            self.bends[i] = bends_to(heights)
+        self._has_bends[fresh] = True
+        self._known = [self._height(u) for u in self._usual]
+        for left, u in zip(self._left, self._usual, strict=True):
+            left[rows] = model.residuals(theta, self._step(bent(u, self.bends)))
 
     def of(self, coordinates: Indices, rows: Indices) -> Tried:
         """Draw a block anew from each of the points; only these rows depend on it, or fewer."""
@@ -169,7 +195,8 @@ class Trial:
             moved[coordinates] = self._rng.standard_normal(len(coordinates))
             known = self._height(moved) - self._known[k]
             if np.isfinite(known):
-                change = model.residuals(self._mode.theta, self._step(moved)) - self._left[k][rows]
+                step = self._step(bent(moved, self.bends))
+                change = model.residuals(self._mode.theta, step) - self._left[k][rows]
                 if np.isfinite(change).all():
                     ratios[k], changes[k] = known + change.sum(), change
         changed = changes.any(axis=0)
@@ -194,14 +221,12 @@ def parts_of(tried: Tried, has_own_rows: bool) -> int:
     return int(min(parts, np.iinfo(np.int32).max))
 
 
-def block_of(
-    likelihood: Any, coordinates: Indices, whitened: Whitened, correlation: float
-) -> ParameterBlock:
+def block_of(likelihood: Any, coordinates: Indices, whitened: Whitened) -> ParameterBlock:
     """Give a block, with what it changes."""
     columns = whitened.root[:, coordinates].toarray()
     changed = np.flatnonzero(columns.any(axis=1))
     matrix = np.ascontiguousarray(columns[changed])
-    return ParameterBlock(likelihood, coordinates, whitened.order[changed], matrix, correlation)
+    return ParameterBlock(likelihood, coordinates, whitened.order[changed], matrix)
 
 
 def foreseen(tried: Tried) -> tuple[float, float]:
