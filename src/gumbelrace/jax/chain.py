@@ -97,6 +97,10 @@ class Chains:
         with in_double():
             return np.asarray(self._heights(self.table, self.law, z))
 
+    def log_proposal(self, z: Floats) -> Floats:
+        """Give the log density of the law that proposes, of shape (points,)."""
+        return self.tails.log_density(z)
+
     def thetas(self, z: Floats) -> Floats:
         """Give points as the model takes them."""
         points: Floats = np.asarray(self.law.mode) + z @ np.asarray(self.law.root).T

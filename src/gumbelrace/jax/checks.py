@@ -63,7 +63,7 @@ def heights(chains: Chains | Sweeps, z: Floats) -> Floats:
     """Give log posterior densities, up to a constant, less those of the law."""
     mode = np.asarray(chains.law.mode)
     left = np.array([chains.model.residuals(mode, theta - mode).sum() for theta in chains.thetas(z)])
-    return left + chains.known(z) - chains.tails.log_density(z)
+    return left + chains.known(z) - chains.log_proposal(z)
 
 
 def seed_of(key: Any) -> Any:

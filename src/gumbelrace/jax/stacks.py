@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy  # its parts load when first used
 
+from gumbelrace.kernels.bends import no_bends
 from gumbelrace.kernels.block_sweep import ParameterBlock
 from gumbelrace.laplace.blocks import Planned
 from gumbelrace.laplace.model import Floats
@@ -22,6 +23,7 @@ class Coordinates(NamedTuple):
     root: Any  # W
     gradient: Floats  # g
     hessian: Any  # M
+    bends: Floats  # (d, 2)
 
     def points(self, z: Floats) -> Floats:
         """Give θ for points of shape (..., d)."""
@@ -45,6 +47,7 @@ class Stack(NamedTuple):
     curvature: Any  # (blocks, k, c): those rows
     gradient: Any  # (blocks, k)
     correlation: Any  # (blocks,)
+    bends: Any  # (blocks, k, 2): how heavy the tails of the coordinates' laws are
     begin: Any  # (blocks,): where its part of the table of rows begins
     size: Any  # (blocks,): and how many rows that has
 
@@ -58,9 +61,11 @@ def coordinates_of(planned: Planned) -> Coordinates:
     root = scipy.sparse.csr_array((values, (rows, columns)), shape=(d, d))
     starts, of_hessian, entries = law.hessian
     hessian = scipy.sparse.csr_array((entries, of_hessian, starts), shape=(d, d))
-    return Coordinates(
-        law.centre, root, root.T @ law.gradient, scipy.sparse.csr_array(root.T @ hessian @ root)
-    )
+    bends = no_bends(d)
+    for block in planned.blocks:
+        bends[block.coordinates] = block.bends
+    curved = scipy.sparse.csr_array(root.T @ hessian @ root)
+    return Coordinates(law.centre, root, root.T @ law.gradient, curved, bends)
 
 
 def stacks_of(blocks: Sequence[ParameterBlock], sizes: Sequence[int], law: Coordinates) -> list[Stack]:
@@ -84,6 +89,7 @@ def part_of(block: ParameterBlock, law: Coordinates, begin: int, size: int) -> S
         curvature[:, columns],
         law.gradient[block.coordinates],
         np.float64(block.correlation),
+        block.bends,
         begin,
         size,
     )

@@ -7,7 +7,7 @@ so are the blocks of a sweep; chains are side by side.
 
 import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,10 +17,10 @@ from gumbelrace.jax.packages import in_double, jax, jnp, lax, random, special
 from gumbelrace.jax.penalty import Move, Reading, Test, reading_of
 from gumbelrace.jax.picking import Span, Table, table_of_parts
 from gumbelrace.jax.stacks import Coordinates, Stack, coordinates_of, stacks_of
+from gumbelrace.kernels.bends import bent, log_densities, unbent
 from gumbelrace.kernels.block_sweep import ParameterBlock
 from gumbelrace.laplace.blocks import Planned
 from gumbelrace.laplace.model import Floats
-from gumbelrace.laplace.pilot import NORMAL, Tails
 
 
 class Data(NamedTuple):
@@ -42,8 +42,8 @@ class Place(NamedTuple):
 class Draw(NamedTuple):
     """What proposals of a sweep are made of.
 
-    New coordinates are ρ times the old ones and `normal` for the rest, ρ being `least` or more. Where a
-    chain only judges, they are `there`, and it stays.
+    Before they are bent, new coordinates are ρ times the old ones and `normal` for the rest, ρ being
+    `least` or more. Where a chain only judges, they are `there`, and it stays.
     """
 
     normal: Any
@@ -70,8 +70,6 @@ class Sweeps:
     blocks: list[ParameterBlock]
     data: Data
 
-    tails: ClassVar[Tails] = NORMAL
-
     def steps(self, key: Any, z: Floats, small: Small) -> Made:
         """Make BLOCK sweeps of each chain from z, of shape (chains, d)."""
         with in_double():
@@ -92,14 +90,19 @@ class Sweeps:
         """Draw one block anew, the same for all points."""
         block, there = self.blocks[rng.integers(len(self.blocks))], here.copy()
         rho, fresh = block.correlation, rng.standard_normal((len(here), len(block.coordinates)))
-        there[:, block.coordinates] *= rho
-        there[:, block.coordinates] += np.sqrt(1.0 - rho**2) * fresh
+        u = rho * unbent(here[:, block.coordinates], block.bends) + np.sqrt(1.0 - rho**2) * fresh
+        there[:, block.coordinates] = bent(u, block.bends)
         return there
 
     def known(self, z: Floats) -> Floats:
         """Give what is known of the log posterior at points without reading rows."""
         priors = [self.model.log_prior(theta) for theta in self.thetas(z)]
         return np.array(priors) + self.law.expansion(z)
+
+    def log_proposal(self, z: Floats) -> Floats:
+        """Give the log density of the law that proposes, up to a constant, of shape (points,)."""
+        found: Floats = log_densities(z, self.law.bends).sum(axis=1)
+        return found
 
     def thetas(self, z: Floats) -> Floats:
         """Give points as the model takes them."""
@@ -186,7 +189,7 @@ class Sweeps:
         change = after - before
         step = place.step.at[block.parameters].add(block.matrix @ change, mode="drop")
         prior = self.model.log_prior_at(data.mode + step, data.table.whole)
-        ratio = 0.5 * (after @ after - before @ before)
+        ratio = jnp.sum(log_densities(before, block.bends, jnp) - log_densities(after, block.bends, jnp))
         offset = prior - place.prior + growth(block, z, change) + ratio
         move = Move(data.mode, place.step, step, offset, own.rows, own.key)
         span = Span(block.begin, block.size, self._most[stack])
@@ -202,7 +205,8 @@ def ends_of(block: Stack, draw: Draw, z: Any) -> tuple[Any, Any]:
     """Give a block's coordinates where a chain is, and where it may go."""
     before, fresh, given = (taken(x, block.coordinates) for x in (z, draw.normal, draw.there))
     rho = jnp.maximum(block.correlation, draw.least)
-    return before, jnp.where(draw.moves, rho * before + jnp.sqrt(1.0 - rho * rho) * fresh, given)
+    u = rho * unbent(before, block.bends, jnp) + jnp.sqrt(1.0 - rho * rho) * fresh
+    return before, jnp.where(draw.moves, bent(u, block.bends, jnp), given)
 
 
 def growth(block: Stack, z: Any, change: Any) -> Any:

@@ -32,8 +32,9 @@ SELDOM, SMALL_STEP = 0.3, 0.8
 AFFORDABLE = 2e7
 # Entries of matrices below that share of their rows' and columns' sizes are zero but for rounding.
 ZERO = 1e-12
-# Parameters that more than that share of the others depend on belong to all rows.
-SHARED = 0.25
+# Parameters that more than that share of the others depend on belong to all rows, but for those that depend
+# on one other besides themselves.
+SHARED, OWN = 0.25, 2
 
 
 class BlockModel(Model, Protocol):
@@ -132,7 +133,7 @@ def whitened_by(precision: Floats) -> Whitened:
     root = without_rounding(root, np.linalg.norm(root, axis=1), np.ones(d))
     factor = without_rounding(factor, scale[order], np.ones(d))
     starts, columns, values = sparse(np.ascontiguousarray(factor.T))
-    shared = int(np.sum(partners <= max(SHARED * d, 1)))
+    shared = int(np.sum(partners <= min(max(SHARED * d, OWN), d - 1)))
     return Whitened(order, scipy.sparse.csc_array(root), shared, Sparse(starts, order[columns], values))
 
 
@@ -151,7 +152,8 @@ class Trial:
         self._usual = self._rng.standard_normal((TRIES, d))  # to be bent
         self.bends, self._has_bends = no_bends(d), np.zeros(d, bool)
         found = [height_at(model, mode, self._step(z)) for z in self._usual]
-        heights, self._left = np.array([height for height, _ in found]), [left for _, left in found]
+        heights = np.array([height for height, _ in found])
+        self._left = np.stack([left for _, left in found])
         self._known = [self._height(u) for u in self._usual]
         # Log posterior beside the normal law, whose log density is -z²/2.
         self.misfit = float(np.std(heights + 0.5 * np.sum(self._usual**2, axis=1)))
@@ -183,8 +185,8 @@ class Trial:
             self.bends[i] = bends_to(heights)
         self._has_bends[fresh] = True
         self._known = [self._height(u) for u in self._usual]
-        for left, u in zip(self._left, self._usual, strict=True):
-            left[rows] = model.residuals(theta, self._step(bent(u, self.bends)))
+        for k, u in enumerate(self._usual):
+            self._left[k, rows] = model.residuals(theta, self._step(bent(u, self.bends)))
 
     def of(self, coordinates: Indices, rows: Indices) -> Tried:
         """Draw a block anew from each of the points; only these rows depend on it, or fewer."""
@@ -196,7 +198,7 @@ class Trial:
             known = self._height(moved) - self._known[k]
             if np.isfinite(known):
                 step = self._step(bent(moved, self.bends))
-                change = model.residuals(self._mode.theta, step) - self._left[k][rows]
+                change = model.residuals(self._mode.theta, step) - self._left[k, rows]
                 if np.isfinite(change).all():
                     ratios[k], changes[k] = known + change.sum(), change
         changed = changes.any(axis=0)

@@ -35,8 +35,6 @@ MOST_PARAMETERS = 5_000
 CORRELATIONS, TRIAL = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98), 300
 # Points at which expansions are fitted on average: as many as read about so many rows, within limits.
 AFFORDABLE, FEWEST_POINTS, MOST_POINTS = 4e6, 16, 256
-# Fewer parameters than that are not drawn in blocks.
-FEWEST_IN_BLOCKS = 8
 FEW_SMALL_STEPS, SMALL_STEPS, MANY_SMALL_STEPS = 0.02, 0.1, 0.9
 WENT_WHERE_IMPOSSIBLE = (
     "a chain went where some row has a log factor of -inf, and read that row only later: give "
@@ -205,7 +203,7 @@ def better(fit: Fit) -> Fit:
 def faster_blocks(model: Any, mode: Mode, rate: float, said: Progress) -> Planned | None:
     """Plan blocks, if sweeps are foreseen to give more effective draws than `rate`, for as much work."""
     d = len(mode.theta)
-    if d < FEWEST_IN_BLOCKS or rate >= most_by_blocks(d):
+    if d == 1 or rate >= most_by_blocks(d):
         return None
     with said("blocks"):
         planned = plan_blocks(model, mode)
