@@ -2,11 +2,12 @@
 
 python benchmarks/decisions_in_blocks.py [--sweeps 200000]
 
-A Poisson regression with a rate, 100 effects of groups and their unknown scale (4,000 rows), drawn in blocks
-of 8 or 9 groups, some 350 rows each, and one of the rate and the scale. Each line is a chain: the mean of the
-rate, of the scale and of all effects together, less the right ones, in standard deviations, with standard
-errors by batches; the mean z² of the 102 means over stretches of 20,000 sweeps, how far it spreads from one
-to the next, and how it is correlated with the z² of the rate alone; what decisions say of their own law.
+A Poisson regression with a rate, 100 effects of groups and their unknown scale (4,000 rows), drawn
+in blocks of 8 or 9 groups, some 350 rows each, and one of the rate and the scale. Each line is a
+chain: the mean of the rate, of the scale and of all effects together, less the right ones, in
+standard deviations, with standard errors by batches; the mean z² of the 102 means over stretches of
+20,000 sweeps, how far it spreads from one to the next, and how it is correlated with the z² of the
+rate alone; what decisions say of their own law.
 """
 
 import argparse

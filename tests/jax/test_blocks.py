@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.laplace.cases import Groups, group_terms
+from tests.laplace.cases import Groups, Separated, group_terms
 
 from gumbelrace.control_variates.expansion import sums_of
 from gumbelrace.errors import InvalidArgument
+from gumbelrace.kernels.bends import bent, unbent
 from gumbelrace.laplace.blocks import plan_blocks
 from gumbelrace.laplace.mode import find_mode
 
@@ -123,6 +124,26 @@ def test_blocks_of_few_rows_are_judged_by_all_of_them():
     np.testing.assert_array_equal(found.z, np.broadcast_to(here[:, None], found.z.shape))
 
 
+def test_separated_columns_are_right():
+    """Of rows with an indicator all, or all but one, are ones. Oracle: quadrature; 4.5 standard errors."""
+    case = Separated([20, 20, 10, 30, 40], [19, 1, 10, 29, 39])
+    fit = raced.posterior(
+        lambda theta, row: row["y"] * (row["x"] @ theta) - jnp.logaddexp(0.0, row["x"] @ theta),
+        {"x": case.x, "y": case.y},
+        start=np.zeros(6),
+        log_prior=lambda theta: -0.005 * jnp.sum(theta**2),
+        progress=False,
+    )
+    assert isinstance(fit._chains, Sweeps)
+    draws, (mean, sd) = fit.sample(5_000, rng_key=1, progress=False).positions, case.moments()
+    z = (draws - mean) / sd
+    for power, right in ((z, 0.0), (z * z, 1.0)):
+        parts = power.reshape(PARTS, -1, 6).mean(axis=1)
+        error = parts.std(axis=0, ddof=1) / np.sqrt(PARTS)
+        assert (np.abs(parts.mean(axis=0) - right) < 4.5 * error).all()
+    np.testing.assert_allclose(draws.std(axis=(0, 1)), sd, rtol=0.05)
+
+
 def test_what_a_block_changes(fit):
     """Oracle: θ = mode + W z and the quadratic form, for all coordinates at once."""
     rng, made = np.random.default_rng(2), fit._chains
@@ -138,7 +159,8 @@ def test_what_a_block_changes(fit):
                 grown = growth(block, jnp.asarray(z), after - before)
             own = block.coordinates[block.coordinates < len(z)]
             moved = z.copy()
-            moved[own] = 0.3 * z[own] + np.sqrt(1.0 - 0.09) * normal[own]
+            u = 0.3 * unbent(z[own], law.bends[own]) + np.sqrt(1.0 - 0.09) * normal[own]
+            moved[own] = bent(u, law.bends[own])
             np.testing.assert_allclose(after[: len(own)], moved[own])
             expected = np.diff(law.expansion(np.stack([z, moved])))
             np.testing.assert_allclose(grown, expected[0], rtol=1e-9, atol=1e-9)

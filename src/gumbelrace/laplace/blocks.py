@@ -29,7 +29,7 @@ MORE_ROWS = 2.5
 # Of a coordinate that cannot be cut, and is accepted less often than that, smaller steps are made.
 SELDOM, SMALL_STEP = 0.3, 0.8
 # Tails are looked at where that takes no more log factors than so many.
-AFFORDABLE = 2e7
+AFFORDABLE = 1e8
 # Entries of matrices below that share of their rows' and columns' sizes are zero but for rounding.
 ZERO = 1e-12
 # Parameters that more than that share of the others depend on belong to all rows, but for those that depend
