@@ -29,7 +29,6 @@ from gumbelrace.laplace.mode import find_mode
 
 GROUPS, PARTS, BATCH, STRETCH = 100, 12, 500, 40  # a stretch is 40 batches of 500 sweeps
 METHODS = {
-    "all rows": gr.Exact(),
     "Penalty()": gr.Penalty(),
     "error=1e-2": gr.Penalty(error=1e-2),
     "first=3": gr.Penalty(first=3, error=np.inf, most_variance=10.0),

@@ -85,14 +85,13 @@ def draws_of(case, kernel=None):
     return kernel, gr.run(kernel, steps=20_000, warmup=100, chains=4, rng=3, progress=False)["position"]
 
 
-@pytest.mark.parametrize("ones", [NEARLY, WHOLLY], ids=["nearly", "wholly"])
-@pytest.mark.parametrize("columns", [1, 3, 11])
+@pytest.mark.parametrize(("columns", "ones"), [(11, NEARLY), (11, WHOLLY), (3, WHOLLY), (1, WHOLLY)])
 def test_separated_columns_are_right(columns, ones):
     """Of the rows that have an indicator all, or all but one, are ones: its coefficient is skewed."""
     case = Separated(COUNTS[:columns], ones[:columns])
     mean, sd = case.moments()
     kernel, draws = draws_of(case)
-    assert columns < 11 or isinstance(kernel, Blocks)
+    assert columns == 1 or isinstance(kernel, Blocks)
     check_moments(draws, mean, sd)
     np.testing.assert_allclose(draws.std(axis=(0, 1)), sd, rtol=0.05)
 
