@@ -18,7 +18,7 @@ from gumbelrace.laplace.model import Floats, Model
 DISTANCES, SHARE = np.array([8.0, 16.0, 32.0, 64.0, 128.0]), 0.5
 # The share of the posterior farther out than the first of them that is too much, if the law that proposes
 # has so many times less there.
-MOST, TIMES = 0.004, 3.0
+MOST, TIMES = 0.004, 10.0
 # Rows say less than that share of what is known of a parameter: nothing, but for rounding.
 NOTHING = 1e-9
 # Parameters for which rows are read: as many as read about so many, and no fewer than that.
