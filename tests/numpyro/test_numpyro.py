@@ -10,6 +10,7 @@ numpyro = pytest.importorskip("numpyro", reason="NumPyro is not installed")
 
 import jax.numpy as jnp  # noqa: E402
 import numpyro.distributions as dist  # noqa: E402
+from numpyro.contrib.control_flow import scan  # noqa: E402
 from numpyro.infer.util import potential_energy  # noqa: E402
 
 import gumbelrace.numpyro as raced  # noqa: E402
@@ -181,6 +182,21 @@ def standardised(x, y):
         numpyro.sample("y", dist.Normal(constant + (x - x.mean(axis=0)) @ slopes, sd), obs=y)
 
 
+def after_an_event(x, y):
+    """Few rows do not show it: it happens in the last of them."""
+    sd, constant, slopes = parameters()
+    event = jnp.asarray(y == Y[-1], float)
+    with numpyro.plate("rows", len(y)):
+        numpyro.sample("y", dist.Normal(constant * jnp.cumsum(event) + x @ slopes, sd), obs=y)
+
+
+def steps_in_a_scan(x, y):
+    sd, constant, slopes = parameters()
+    _, walk = scan(lambda at, _: 2 * (numpyro.sample("at", dist.Normal(at, sd)),), constant, jnp.arange(5))
+    with numpyro.plate("rows", len(y)):
+        numpyro.sample("y", dist.Normal(walk.sum() + x @ slopes, sd), obs=y)
+
+
 def closed_over(unused):
     sd, constant, slopes = parameters()
     with numpyro.plate("rows", SIZE):
@@ -200,13 +216,15 @@ def rest_of_rows(x, y):
         (discrete, "'sign' is discrete"),
         (one_for_each_row, "'own' lies in plate 'rows'"),
         (standardised, "by themselves"),
+        (after_an_event, "by themselves"),
+        (steps_in_a_scan, "latent sites within numpyro.contrib.control_flow.scan will not do"),
         (closed_over, "hand them to the model as arguments"),
         (rest_of_rows, "outside of the plate changes"),
     ],
     ids=lambda part: getattr(part, "__name__", ""),
 )
 def test_models_that_cannot_be_drawn_from(model, text):
-    """The check before trusting: `standardised` and `rest_of_rows` would be drawn from, and wrongly."""
+    """The check before trusting: `standardised` and the like would be drawn from, and wrongly."""
     args = (X,) if model is closed_over else (X, Y)
     with pytest.raises(InvalidArgument, match=text):
         raced.sample(model, *args)

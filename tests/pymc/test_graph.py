@@ -256,6 +256,16 @@ def test_a_value_for_each_row_is_refused():
         graph_of(made(latent))
 
 
+def test_rows_that_the_model_picks_from_others_are_refused():
+    def masked():
+        mu, some, fewer = X[:, 0] * pm.Normal("b", 0, 1), np.arange(N) < 40, np.arange(N) < 35
+        pm.Normal("y", mu[some], 1, observed=X[some, 1])
+        pm.Normal("z", mu[fewer], 2, observed=X[fewer, 2])
+
+    with pytest.raises(InvalidArgument, match=r"^y, z: rows are picked from others within the model"):
+        graph_of(made(masked))
+
+
 def discrete():
     k = pm.Bernoulli("k", 0.5)
     pm.Normal("y", k, 1, observed=X[:, 0])

@@ -10,7 +10,7 @@ from tests.pymc.common import check_moments, moments, monte_carlo_error
 
 import gumbelrace as gr
 import gumbelrace.pymc as raced
-from gumbelrace.errors import MissingPackage, NoMode, NotConverged, PoorFit, PromiseBroken
+from gumbelrace.errors import InvalidArgument, MissingPackage, NoMode, NotConverged, PoorFit, PromiseBroken
 from gumbelrace.kernels.blocks import Blocks
 from gumbelrace.models import logistic
 from gumbelrace.pymc.result import natural_values
@@ -255,6 +255,24 @@ def test_a_funnel_is_not_silently_wrong():
         funnel()
     with pytest.warns((NotConverged, PoorFit)):
         raced.sample(model, progressbar=False)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"model": 1000}, r"model is 1000; it must be a pymc\.Model.*sample\(draws=1000\)"),
+        ({"draws": 0}, "draws is 0; it must be an integer of at least 1"),
+        ({"chains": 2.5}, r"chains is 2\.5"),
+        ({"tune": -1}, "tune is -1"),
+        ({"var_names": "slope"}, "var_names has slope; the model has a"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_compiled(given, message, monkeypatch):
+    monkeypatch.setattr("gumbelrace.pymc.sampling.made_ready_for", None)
+    with pm.Model():
+        pm.Normal("y", pm.Normal("a", 0, 1), 1, observed=np.zeros(40))
+        with pytest.raises(InvalidArgument, match=message):
+            raced.sample(**given)
 
 
 def test_without_pymc_the_extra_is_named(without):

@@ -22,10 +22,10 @@ def warn_of_fit(forecast: Forecast) -> None:
     """Warn if chains will read too many rows, hardly move, go too far or not far enough."""
     if heavy := forecast.heavy:
         warnings.warn(
-            f"the rows tell little of {listed(heavy, range(len(heavy)))}, and the prior has heavier tails "
-            "than the law that proposes: draws far out are too few, or too many at once, so that standard "
-            "deviations and outer quantiles of it are not right; give a prior with lighter tails, or use "
-            "a sampler such as NUTS",
+            f"few rows or none tell of {listed(heavy, range(len(heavy)))}, and they or the prior have "
+            "heavier tails than the law that proposes: draws far out are too few, or too many at once, so "
+            "that standard deviations and outer quantiles of it are not right; give a prior with lighter "
+            "tails, or use a sampler such as NUTS",
             PoorFit,
             stacklevel=4,
         )

@@ -1,7 +1,8 @@
 """Parameters whose posterior reaches much farther out than the law that proposes them.
 
-Of those the rows tell little, and their priors fall off like a power: Student's t law with few degrees of
-freedom, Cauchy's. Chains hardly ever get so far out, and stay for long where they do.
+Their priors fall off like a power, and the rows tell little of them; or a few rows tell all, whose log
+factors do: Student's t law with few degrees of freedom, Cauchy's. Chains hardly ever get so far out, and
+stay for long where they do.
 """
 
 from typing import Protocol
@@ -18,8 +19,8 @@ DISTANCES, SHARE = np.array([8.0, 16.0, 32.0, 64.0, 128.0]), 0.5
 # The share of the posterior farther out than the first of them that is too much, if the law that proposes
 # has so many times less there.
 MOST, TIMES = 0.004, 10.0
-# Rows say less than that share of what is known of such a parameter, or nothing, but for rounding.
-LITTLE, NOTHING = 0.5, 1e-9
+# Rows say less than that share of what is known of a parameter: nothing, but for rounding.
+NOTHING = 1e-9
 # Parameters for which rows are read: as many as read about so many, and no fewer than that.
 AFFORDABLE, FEWEST = 2e7, 2
 
@@ -32,20 +33,20 @@ class Law(Protocol):
 
 
 def heavy_tailed(model: Model, mode: Mode, root: Floats, law: Law) -> list[int]:
-    """Give the parameters with too heavy tails for a law, of those about which rows tell little."""
+    """Give the parameters with too heavy tails for a law; those come first of which rows tell least."""
     along = root @ (root / np.linalg.norm(root, axis=1)[:, None]).T  # a column each: a standard deviation
     told = -np.sum(along * (mode.factors.hessian @ along), axis=0)  # by the rows, of 1 in all
-    alone = np.flatnonzero(told < NOTHING)
-    some = np.flatnonzero((told >= NOTHING) & (told < LITTLE))
-    some = some[: max(FEWEST, int(AFFORDABLE / (2 * len(DISTANCES) * model.size)))]
     enough, found = law.fall(DISTANCES[0], len(root)) + np.log(TIMES), []
-    for i in sorted([*alone.tolist(), *some.tolist()]):
-        sides = np.stack(
-            [heights_along(model, mode, sign * along[:, i], told[i] < NOTHING) for sign in (1.0, -1.0)]
-        )
+    passes = max(AFFORDABLE / model.size, 2.0 * len(DISTANCES) * FEWEST)  # over all rows
+    for i in np.argsort(told, kind="stable").tolist():
+        alone = bool(told[i] < NOTHING)
+        if passes < 2.0 and not alone:
+            break
+        sides = np.stack([heights_along(model, mode, sign * along[:, i], alone) for sign in (1.0, -1.0)])
+        passes -= 0.0 if alone else 2.0 + float(np.isfinite(sides).sum())
         if sides[:, 0].max() > enough and share_far_out(sides) > MOST:
             found.append(i)
-    return found
+    return sorted(found)
 
 
 def heights_along(model: Model, mode: Mode, direction: Floats, prior_alone: bool) -> Floats:

@@ -65,7 +65,10 @@ def find_mode(model: Summed, start: Floats | None = None) -> Mode:
     theta = np.array(model.start if start is None else start, np.float64)
     value = model.value(theta)
     if not np.isfinite(value):
-        raise NoMode(f"the log posterior is {value} at the start {named(model.names, theta)}; give another")
+        missing = ", and look for missing values in the data" if np.isnan(value) else ""
+        raise NoMode(
+            f"the log posterior is {value} at the start {named(model.names, theta)}; give another{missing}"
+        )
     mode, bowl, distance, settled = climb(model, nearer(model, theta))
     check_curved(bowl, model, mode, settled or distance > HARDLY_UPHILL)
     if distance > HARDLY_UPHILL:

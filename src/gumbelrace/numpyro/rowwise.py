@@ -124,6 +124,28 @@ def rowwise(
         There is no plate over rows, or several; a site is discrete, or in the plate; terms of some rows are
         not those of all.
     """
+    try:
+        ways, start, complaints = compared(model, args, kwargs)
+    except jax.errors.JAXTypeError as error:
+        raise InvalidArgument(
+            f"JAX cannot trace the model ({type(error).__name__}): latent sites within "
+            "numpyro.contrib.control_flow.scan will not do (draw all steps at once, as "
+            "dist.GaussianRandomWalk does), nor will Python's `if` on the value of a site"
+        ) from error
+    if "" in complaints:
+        return ways[complaints.index("")], start
+    raise InvalidArgument(
+        f"the terms of plate {ways[0].plate.name!r} are not those of single rows: {complaints[1]}. Index "
+        "data by the plate (numpyro.subsample(x, event_dim=0), or `with numpyro.plate(...) as n:` and "
+        "x[n]), or hand them to the model as arguments whose first dimension is N; a time series or a "
+        "process over rows will not do"
+    )
+
+
+def compared(
+    model: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[list[RowwiseModel], Sites, list[str]]:
+    """Give the ways in which some rows may be computed, a start, and what is wrong with each way."""
     with in_double():
         leaves, form = jax.tree.flatten((tuple(args), dict(kwargs)))
         leaves = [as_array(leaf) if is_array(leaf) else leaf for leaf in leaves]
@@ -135,15 +157,7 @@ def rowwise(
         ways = [RowwiseModel(model, form, leaves, cut, plate) for cut in ([False] * len(leaves), have_rows)]
         # With all rows, in order, the plate is as it was, whatever the model does with its indices.
         whole = ways[0].at_points(start, ways[0].all_rows)
-        complaints = [differing(way, start, whole) for way in ways]
-    if "" in complaints:
-        return ways[complaints.index("")], start
-    raise InvalidArgument(
-        f"the terms of plate {plate.name!r} are not those of single rows: {complaints[1]}. Index data by "
-        "the plate (numpyro.subsample(x, event_dim=0), or `with numpyro.plate(...) as n:` and x[n]), or "
-        "hand them to the model as arguments whose first dimension is N; a time series or a process over "
-        "rows will not do"
-    )
+        return ways, start, [differing(way, start, whole) for way in ways]
 
 
 def traced(model: Callable[..., Any], given: Any, substitute: Callable[[Any], Any]) -> Sites:
@@ -219,7 +233,7 @@ def at_start(site: Any) -> Any:
         mean = jnp.full(law.shape(), jnp.nan)
     transform = distributions.biject_to(law.support)
     inner = transform.inv(mean)
-    return mean if jnp.isfinite(inner).all() else transform(jnp.zeros_like(inner))
+    return jnp.where(jnp.isfinite(inner).all(), mean, transform(jnp.zeros_like(inner)))
 
 
 def around(start: Sites, seed: int) -> Sites:
@@ -234,18 +248,30 @@ def around(start: Sites, seed: int) -> Sites:
 
 def differing(way: RowwiseModel, start: Sites, whole: Sequence[Terms]) -> str:
     """Say how terms of some rows differ from those entries of all terms; nothing if they do not."""
-    numbers = np.random.default_rng(0).choice(
-        way.plate.size, min(TRIED_ROWS, way.plate.size), replace=False
-    )
+    return next(filter(None, (differing_at(way, start, whole, some) for some in tried(way.plate.size))), "")
+
+
+def tried(size: int) -> list[Any]:
+    """Give rows that are computed by themselves: a few, and all in two parts, out of order.
+
+    A few do not show what single rows do to others, as the day of an event does in a sum over days.
+    """
+    rng = np.random.default_rng(0)
+    few = rng.choice(size, min(TRIED_ROWS, size), replace=False)
+    return [few, *(np.array_split(rng.permutation(size), 2) if size >= 2 * FEWEST_ROWS else [])]
+
+
+def differing_at(way: RowwiseModel, start: Sites, whole: Sequence[Terms], numbers: Any) -> str:
+    """Say how the terms of these rows differ from those entries of all terms; nothing if they do not."""
     try:
         found = way.at_points(start, picked(way.all_rows, numbers))
     except Exception as error:  # whatever a model does with data of another length than its own
         return f"with {len(numbers)} rows it gives {type(error).__name__} ({str(error)[:200]})"
     for some, everything in zip(found, whole, strict=True):
-        if not np.allclose(some.rows, everything.rows[numbers], AGREE, AGREE):
-            return (
-                f"rows {numbers} give {some.rows} by themselves, and {everything.rows[numbers]} among all"
-            )
+        among = everything.rows[numbers]
+        off = np.flatnonzero(~np.isclose(some.rows, among, AGREE, AGREE))[:TRIED_ROWS]
+        if len(off):
+            return f"rows {numbers[off]} give {some.rows[off]} by themselves, and {among[off]} among all"
         if not np.allclose(some.rest, everything.rest, AGREE, AGREE):
             return "what lies outside of the plate changes with the rows that are computed"
     return ""

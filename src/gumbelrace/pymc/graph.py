@@ -18,6 +18,10 @@ from gumbelrace.pymc.special import is_trigamma, trigamma
 
 # An observed variable with fewer rows than a step reads at least is a part of the prior: read in full.
 FEWEST_ROWS = 32
+PICKED = (
+    "rows are picked from others within the model, as by mu[mask]; pick them from the data, as by "
+    "x[mask], or use pm.sample"
+)
 
 
 class Leaf(NamedTuple):
@@ -120,7 +124,11 @@ def graph_of(model: Any) -> RowGraph:
         graphs.append((of_rows(together, leaves, rows, before), first))
         first += length
     shapes = [np.shape(start[value.name]) for value in values]
-    return RowGraph(values, shapes, prior, chosen(graphs, rows), rows, leaves, first)
+    try:
+        of_each = chosen(graphs, rows)
+    except ValueError as error:  # lengths that stay as they are, whichever rows are asked for
+        raise InvalidArgument(f"{', '.join(term.name for term in long)}: {PICKED}") from error
+    return RowGraph(values, shapes, prior, of_each, rows, leaves, first)
 
 
 def terms_of(model: Any) -> list[Term]:

@@ -54,6 +54,7 @@ def wanted(model: Any, var_names: Sequence[str] | None) -> list[Any]:
             model.unobserved_value_vars, include_transformed=False
         )
         return list(names)
+    var_names = [var_names] if isinstance(var_names, str) else var_names
     unknown = [name for name in var_names if name not in every]
     if unknown:
         raise InvalidArgument(f"var_names has {', '.join(unknown)}; the model has {', '.join(every)}")

@@ -13,6 +13,7 @@ from gumbelrace.laplace.from_table import Passes, TablePosterior, as_passes
 from gumbelrace.laplace.posterior import Posterior, made_ready
 from gumbelrace.laplace.progress import Progress
 from gumbelrace.methods.base import Method
+from gumbelrace.population.base import checked_count
 from gumbelrace.pymc.checks import kinks
 from gumbelrace.pymc.discrete_posterior import StatePosterior, states_made_ready
 from gumbelrace.pymc.from_table import Columns, of_table
@@ -22,6 +23,7 @@ from gumbelrace.pymc.result import (
     attributes,
     natural_values,
     statistics,
+    wanted,
     warn_unless_converged,
 )
 
@@ -116,7 +118,11 @@ def sample(
         idata = raced.sample(model, draws=2000, chains=4, random_seed=0)
     """
     pymc, rng, begun = optional("pymc", "pymc"), as_generator(random_seed), time.perf_counter()
-    model, said = pymc.modelcontext(model), Progress(progressbar)
+    model, said = checked_model(pymc, model), Progress(progressbar)
+    # What is wrong is said now: to compile and draw takes minutes.
+    wanted(model, var_names)
+    for name, count, least in (("draws", draws, 1), ("chains", chains, 1), ("tune", tune, 0)):
+        checked_count(count, name, least)
     fit: Any
     fit, compiled = (
         made_ready_for(model, said, method, initvals)
@@ -136,6 +142,16 @@ def sample(
         with np.errstate(invalid="ignore"):  # states may never change
             warn_unless_converged(result, model)
     return result
+
+
+def checked_model(pymc: Any, model: Any) -> Any:
+    """Give the model, or that of the ``with`` block around the call."""
+    if model is not None and not isinstance(model, pymc.Model):
+        raise InvalidArgument(
+            f"model is {model!r}; it must be a pymc.Model. Within a `with` block leave it out, and name "
+            "the number of draws: sample(draws=1000)"
+        )
+    return pymc.modelcontext(model)
 
 
 def made_ready_for(
