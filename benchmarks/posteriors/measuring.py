@@ -70,6 +70,13 @@ def sizes_of(draws: Any) -> Any:
     return array_stats.ess(np.asarray(draws), chain_axis=0, draw_axis=1, method="bulk")
 
 
+def errors_of_sd(draws: Any) -> Any:
+    """Monte Carlo error of each coordinate's standard deviation."""
+    from arviz_stats.base import array_stats
+
+    return array_stats.mcse(np.asarray(draws), chain_axis=0, draw_axis=1, method="sd")
+
+
 def report(chain: Chain) -> dict[str, Any]:
     """Give what is shown of a chain, and what it is compared by."""
     sizes = sizes_of(chain.draws)
@@ -86,6 +93,7 @@ def report(chain: Chain) -> dict[str, Any]:
         "sizes": sizes.tolist(),
         "mean": chain.draws.mean(axis=(0, 1)).tolist(),
         "sd": chain.draws.std(axis=(0, 1)).tolist(),
+        "errors_of_sd": errors_of_sd(chain.draws).tolist(),
     }
 
 

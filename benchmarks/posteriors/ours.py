@@ -4,7 +4,9 @@ import numpy as np
 from measuring import MOST_ENTRIES, Chain, Law, Seconds, Task, now
 from problems import Problem
 
-SEED, CHAINS, FIRST = 2, 4, 1_000
+SEED, CHAINS = 2, 4
+# Draws of each chain in the first call: fewer of many parameters, as a sweep over these takes long.
+FIRST, FIRST_OF_MANY, MANY = 1_000, 250, 500
 
 
 def by_numba(task: Task) -> Chain:
@@ -39,7 +41,7 @@ def by_pymc(task: Task) -> Chain:
 
     sampling.made_ready_for = remembered
     model = model_of(task.problem)
-    raced.sample(model, FIRST, chains=CHAINS, random_seed=SEED, progressbar=False)
+    raced.sample(model, first_of(task.problem), chains=CHAINS, random_seed=SEED, progressbar=False)
     spent, (fit, _, ready) = now() - begun, fits[0]
     setup = ready - begun
     return measured(task, setup, lambda draws: sampled(fit, draws), first=spent - setup)
@@ -74,14 +76,15 @@ def sampled(fit, draws):
 
 def measured(task: Task, setup: Seconds, sample, first: Seconds | None = None) -> Chain:
     """Draw a first time, then twice more: what they differ by has neither compiling nor checks."""
-    first = first or timed(sample, FIRST)[1]
-    _, short = timed(sample, FIRST)
-    draws, most = 4 * FIRST, longest(task.problem)
+    few, most = first_of(task.problem), longest(task.problem)
+    first = first or timed(sample, few)[1]
+    _, short = timed(sample, few)
+    draws = 4 * few
     (positions, rows), long = timed(sample, draws)
     while (long - short).processor < 0.5 * task.seconds and draws < most:
         draws = min(4 * draws, most)
         (positions, rows), long = timed(sample, draws)
-    spent, begun = (long - short).times(draws / (draws - FIRST)), (setup + first, CHAINS * FIRST)
+    spent, begun = (long - short).times(draws / (draws - few)), (setup + first, CHAINS * few)
     return Chain(task.problem.natural(positions), spent, setup, rows, begun)
 
 
@@ -89,6 +92,10 @@ def timed(sample, draws):
     begun = now()
     found = sample(draws)
     return found, now() - begun
+
+
+def first_of(problem: Problem) -> int:
+    return FIRST if problem.dimension < MANY else FIRST_OF_MANY
 
 
 def longest(problem: Problem) -> int:

@@ -108,6 +108,16 @@ def one_value_of_each_group():
     pm.Poisson("y", pm.math.exp(effects[np.arange(N) % 40]), observed=COUNTS)
 
 
+def flat_priors():
+    b, sigma = pm.Flat("b", shape=3), pm.HalfFlat("sigma")
+    pm.Normal("y", X @ b, sigma, observed=X[:, 0])
+
+
+def nothing_but_flat():
+    b = pm.Flat("b", shape=3)
+    pm.Bernoulli("y", logit_p=X @ b, observed=COUNTS > 2)
+
+
 MODELS = [
     one_variable,
     shared_data,
@@ -123,6 +133,8 @@ MODELS = [
     vectors_observed,
     centred_hierarchy,
     one_value_of_each_group,
+    flat_priors,
+    nothing_but_flat,
 ]
 
 
@@ -324,7 +336,7 @@ def test_models_without_rows_are_refused(build, message):
         graph_of(made(build))
 
 
-@pytest.mark.parametrize("build", [groups, centred_hierarchy])
+@pytest.mark.parametrize("build", [groups, centred_hierarchy, flat_priors, nothing_but_flat])
 def test_derivatives_of_the_prior_are_those_of_differences(build):
     graph = graph_of(made(build))
     prior, d = prior_of(graph), graph.dimension

@@ -16,6 +16,8 @@ from gumbelrace.pymc.graph import RowGraph, rebuilt
 CHECKED = "local_check_parameter_to_ninf_switch"
 # Rows that are summed in one call: few enough for a processor's cache, and directions at once.
 ROWS_AT_ONCE, DIRECTIONS_AT_ONCE = 1024, 16
+# A density may have only the shape of a parameter, as a flat prior does: then it has no slope along it.
+MAY_BE_FLAT = {"disconnected_inputs": "ignore", "return_disconnected": "zero"}
 
 
 # at(point, dimension, found) -> 0
@@ -86,7 +88,7 @@ def derivatives_of(graph: RowGraph, total: Any) -> list[Any]:
     many = pt.tensor("directions", dtype="float64", shape=(None, graph.dimension))
     values = used(graph, total)
     directions = {value: value.type() for value in values}
-    slopes = optional("pytensor.gradient", "pymc").grad(total, values)
+    slopes = optional("pytensor.gradient", "pymc").grad(total, values, **MAY_BE_FLAT)
     # With something of the direction in each, which may have no curvature: all have an axis of directions.
     curved = [
         along(slope, values, directions) + 0.0 * directions[value]
@@ -205,13 +207,12 @@ def along(graph: Any, values: Sequence[Any], directions: dict[Any, Any]) -> Any:
     """
     grad, pt = optional("pytensor.gradient", "pymc").grad, optional("pytensor.tensor", "pymc")
     cotangent = graph.zeros_like()
-    options = {"disconnected_inputs": "ignore", "return_disconnected": "zero"}
-    back = grad(None, list(values), known_grads={graph: cotangent}, **options)
+    back = grad(None, list(values), known_grads={graph: cotangent}, **MAY_BE_FLAT)
     product = sum(
         (pt.sum(one * directions[value]) for value, one in zip(values, back, strict=True)),
         start=pt.zeros(()),
     )
-    return grad(product, cotangent, **options)
+    return grad(product, cotangent, **MAY_BE_FLAT)
 
 
 def joined(graph: RowGraph, parts: dict[Any, Any], batch: tuple[Any, ...]) -> Any:
