@@ -9,7 +9,8 @@ import pytest
 from tests.applications.cases import SEARCH, small_task
 
 from gumbelrace.applications import coreference
-from gumbelrace.applications.coreference import SAMPLERS, resolve, searched
+from gumbelrace.applications.block_search import SAMPLERS, searched
+from gumbelrace.applications.coreference import resolve
 from gumbelrace.applications.store import Stopped
 from gumbelrace.errors import CheckpointMismatch
 from gumbelrace.kernels.gibbs import Labels
