@@ -72,7 +72,9 @@ def test_choices_are_audited(resolved):
 
 
 def test_what_is_finished_is_not_done_again(task, resolved, tmp_path, monkeypatch):
-    again = resolve(task, tmp_path / "blocks")
+    done = []
+    again = resolve(task, tmp_path / "blocks", finished=done.append)
+    assert sum(done) == task.work
     assert without_times(again) == without_times(resolved)
     monkeypatch.setattr(coreference, "one_block", lambda *words: pytest.fail("done again"))
     assert resolve(task, tmp_path / "blocks").points == again.points

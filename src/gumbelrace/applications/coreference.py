@@ -64,8 +64,8 @@ class Task:
 
     @property
     def work(self) -> int:
-        """Number of mentions that are searched, counted once for each sampler and run."""
-        return sum(map(len, self.rows)) * self.runs * len(self.samplers)
+        """Pairs of mentions in blocks, once for each sampler and run: time goes by them."""
+        return sum(map(pairs_of, self.rows)) * self.runs * len(self.samplers)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -73,6 +73,11 @@ class Task:
         given = (sorted(self.factor.weights.items()), self.factor.shaping, self.blocks)
         data = mentions_digest(self.mentions) + hashlib.sha256(repr(given).encode()).hexdigest()
         return {"mentions": data, "search": asdict(self.search), "seed": self.seed}
+
+
+def pairs_of(rows: Indices) -> int:
+    """Count the ordered pairs of a block."""
+    return len(rows) ** 2
 
 
 def mentions_digest(mentions: Mentions) -> str:
@@ -186,12 +191,12 @@ def resolve(
     task: Task,
     folder: Path,
     workers: Executor | None = None,
-    finished: Callable[[int], None] = lambda mentions: None,
+    finished: Callable[[int], None] = lambda pairs: None,
 ) -> Resolved:
     """Search every block by every sampler, by workers; by default in a thread.
 
     What was stopped goes on where it was: finished blocks lie in `folder`. `finished` is called with the
-    number of mentions of each block that is done.
+    pairs of each block that is done.
     """
     largest_first = sorted(range(len(task.rows)), key=lambda b: -len(task.rows[b]))
     pieces = [Piece(*one) for one in product(largest_first, task.samplers, range(task.runs))]
@@ -203,7 +208,7 @@ def resolve(
             keys,
             store,
             pool,
-            lambda key: finished(len(task.rows[keys[key].block])),
+            lambda key: finished(pairs_of(task.rows[keys[key].block])),
         )
         return summed_up(task, store)
 
