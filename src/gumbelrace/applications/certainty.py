@@ -45,7 +45,8 @@ class Sure(NamedTuple):
     def error(self) -> float:
         """Root mean square of what chance does to probabilities that are neither near 0 nor near 1.
 
-        The halves are compared as they are, so that sweeps which resemble each other count as such.
+        The halves are compared as they are, so that sweeps which resemble each other count as such. NaN: of
+        a single sweep it is not known.
         """
         probability, apart = np.array(self.probability), np.array(self.by_chance)
         between = apart[(probability > 1.0 - NEARLY) & (probability < NEARLY)]

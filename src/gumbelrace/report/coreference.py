@@ -100,8 +100,9 @@ def summary(resolved: Resolved) -> list[tuple[str, str]]:
     last, searched = resolved.last(name)[0], sum(map(len, resolved.task.rows))
     parts = [("clusters", f"{last.clusters:,} of {searched:,} mentions ({name})")]
     if resolved.sure is not None:
-        error = f"; chance moves one in between by about {resolved.sure.error:.2f}"
-        parts.append(("sure", sureness(resolved) + error))
+        error = resolved.sure.error
+        by_chance = f"; chance moves one in between by about {error:.2f}" if error > 0.0 else ""
+        parts.append(("sure", sureness(resolved) + by_chance))
     if resolved.calibration is not None:
         parts.append(("by labels", calibrated(resolved.calibration)))
     if last.f1 is not None:
