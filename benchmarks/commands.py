@@ -15,6 +15,7 @@ that is compiled: at most twice as long is wanted.
 import csv
 import gzip
 import itertools
+import json
 import os
 import resource
 import shutil
@@ -40,6 +41,15 @@ from gumbelrace.models.arch.data import returns_from_prices
 from gumbelrace.tables.prices import read_prices
 fit_orders(returns_from_prices(*read_prices(Path(sys.argv[1]))), rng=0)
 """
+# Runs a command and writes what it took, as a small process: at exec a process is charged with the memory
+# of the one that started it, which may have made a large file.
+MEASURE = """
+import json, os, subprocess, sys
+process = subprocess.Popen(sys.argv[2:], stdout=2)
+_, status, usage = os.wait4(process.pid, 0)
+with open(sys.argv[1], "w") as file:
+    json.dump([usage.ru_utime + usage.ru_stime, usage.ru_maxrss, os.waitstatus_to_exitcode(status)], file)
+"""
 ROWS_AT_ONCE = 2**16
 
 
@@ -54,19 +64,18 @@ class Took(NamedTuple):
 
 def took(words: Sequence[str], folder: Path, cache: Path) -> Took:
     """Run a process in a folder, and measure it."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    environment, numbers = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}, folder / "took.json"
+    measured = [sys.executable, "-S", "-c", MEASURE, str(numbers), *words]
     started = time.perf_counter()
     with open(folder / "said.txt", "w+", encoding="utf-8") as said:
-        process = subprocess.Popen(words, cwd=folder, env=environment, stdout=said, stderr=said)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        subprocess.run(measured, cwd=folder, env=environment, stderr=said, check=True)
+        clock = time.perf_counter() - started
         said.seek(0)
         text = said.read()
-    if process.returncode != 0:
-        raise RuntimeError(f"{' '.join(words)} ended with {process.returncode}: {text[-500:]}")
-    clock = time.perf_counter() - started
-    scale = 1e6 if sys.platform == "darwin" else 1e3
-    return Took(usage.ru_utime + usage.ru_stime, clock, usage.ru_maxrss / scale, text)
+    processor, memory, code = json.loads(numbers.read_text(encoding="utf-8"))
+    if code != 0:
+        raise RuntimeError(f"{' '.join(words)} ended with {code}: {text[-500:]}")
+    return Took(processor, clock, memory / (1e6 if sys.platform == "darwin" else 1e3), text)
 
 
 def row(name: str, words: str, folder: Path, cache: Path) -> tuple[list[str], Took]:

@@ -22,15 +22,8 @@ import numpy as np
 from shared import options
 
 import gumbelrace as gr
-from gumbelrace.applications.coreference import (
-    SAMPLERS,
-    Resolved,
-    Search,
-    Task,
-    fitted,
-    resolve,
-    searched,
-)
+from gumbelrace.applications.block_search import SAMPLERS, Search, fitted, searched
+from gumbelrace.applications.coreference import Resolved, Task, resolve
 from gumbelrace.models.coreference import Block, Factor, Mentions, bcubed, block_of, mentions
 from gumbelrace.models.coreference.factor import log_factor
 from gumbelrace.models.coreference.simulate import simulate

@@ -31,7 +31,7 @@ from time import process_time
 
 import numpy as np
 
-from gumbelrace.applications.coreference import (
+from gumbelrace.applications.block_search import (
     FEW,
     LARGE,
     QUICK,

@@ -2,8 +2,10 @@
 
 import ast
 import importlib.util
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 BENCHMARKS = sorted((Path(__file__).resolve().parents[1] / "benchmarks").rglob("*.py"))
@@ -49,6 +51,18 @@ def test_what_a_benchmark_imports_is_there(path):
     source = path.read_text(encoding="utf-8")
     assert missing(source) == []
     assert missing_attributes(source) == []
+
+
+def test_memory_of_a_command_is_its_own(monkeypatch, tmp_path):
+    """Not that of the process that measures it, which may have made a large file."""
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[1] / "benchmarks"))
+    commands = importlib.import_module("commands")
+    large = np.ones(50_000_000)  # 400 MB
+    took = commands.took([sys.executable, "-c", "print('done')"], tmp_path, tmp_path / "cache")
+    assert took.said == "done\n"
+    assert 1.0 < took.memory < large.nbytes / 2e6
+    with pytest.raises(RuntimeError, match="ended with 1: no"):
+        commands.took([sys.executable, "-c", "raise SystemExit('no')"], tmp_path, tmp_path / "cache")
 
 
 def test_what_is_gone_is_named():

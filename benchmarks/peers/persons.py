@@ -13,14 +13,8 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from gumbelrace.applications.coreference import (
-    SAMPLERS,
-    Search,
-    fitted,
-    picked,
-    searched,
-    simulated_mentions,
-)
+from gumbelrace.applications.block_search import SAMPLERS, Search, fitted, picked, searched
+from gumbelrace.applications.coreference import simulated_mentions
 from gumbelrace.models.coreference import Block, bcubed, block_of
 from gumbelrace.paper.coreference import held_out, training_blocks
 from gumbelrace.tables.mentions import ReadMentions, read_mentions

@@ -4,7 +4,8 @@ import functools
 
 import numpy as np
 
-from gumbelrace.applications.coreference import Search, Task
+from gumbelrace.applications.block_search import Search
+from gumbelrace.applications.coreference import Task
 from gumbelrace.models.coreference import blocks, fit, mentions, simulate
 
 SEARCH = Search(sweeps=6, cold=2, starts=2)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gumbelrace as gr
+from gumbelrace.applications.block_search import Search
 from gumbelrace.applications.certainty import (
     BY_ITSELF,
     NOWHERE,
@@ -17,7 +18,7 @@ from gumbelrace.applications.certainty import (
     summed,
     thresholds,
 )
-from gumbelrace.applications.coreference import Search, Task, resolve
+from gumbelrace.applications.coreference import Task, resolve
 from gumbelrace.applications.store import Stopped
 from gumbelrace.models.coreference import bcubed, blocks, fit, mentions, simulate
 from gumbelrace.models.coreference.factor import Factor, Shaping
@@ -103,6 +104,31 @@ def test_other_factors_would_be_noticed():
     exact = np.array([one[own] for one, own in zip(expected, clusters.tolist(), strict=True)])
     error = np.sqrt(exact * (1.0 - exact) / 2000)
     assert np.max(np.abs(np.array(found.probability) - exact) / error) > 4.5
+
+
+def errors_of_seeds(sweeps):
+    """Give the error that runs report, on average, and the one they have: their spread over 60 seeds."""
+    values, clusters = tiny()
+    kernel = kernel_of(values)
+    runs = [
+        certainty(kernel, clusters, sweeps, np.random.default_rng([seed, 2]), NEVER) for seed in range(60)
+    ]
+    reported = np.sqrt(np.mean([run.error**2 for run in runs]))
+    return reported, np.sqrt(np.var([run.probability for run in runs], axis=0, ddof=1).mean())
+
+
+def test_the_error_by_chance_is_that_of_other_seeds():
+    """Oracle: 60 seeds. Each estimate has a relative error below 0.1, so that 1.5 is four of their ratio's
+    standard errors. With four times the sweeps both fall by half, which a fixed error would not.
+    """
+    few, many = errors_of_seeds(24), errors_of_seeds(96)
+    for reported, spread in (few, many):
+        assert spread / 1.5 < reported < 1.5 * spread
+    assert many[0] < 0.7 * few[0]
+
+
+def test_a_single_sweep_has_no_error_that_is_known():
+    assert np.isnan(summed(np.array([0, 0]), np.array([[0, 0]])).by_chance).all()
 
 
 @pytest.fixture(scope="module")

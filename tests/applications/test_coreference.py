@@ -9,7 +9,8 @@ import pytest
 from tests.applications.cases import SEARCH, small_task
 
 from gumbelrace.applications import coreference
-from gumbelrace.applications.coreference import SAMPLERS, resolve, searched
+from gumbelrace.applications.block_search import SAMPLERS, searched
+from gumbelrace.applications.coreference import resolve
 from gumbelrace.applications.store import Stopped
 from gumbelrace.errors import CheckpointMismatch
 from gumbelrace.kernels.gibbs import Labels
@@ -71,7 +72,9 @@ def test_choices_are_audited(resolved):
 
 
 def test_what_is_finished_is_not_done_again(task, resolved, tmp_path, monkeypatch):
-    again = resolve(task, tmp_path / "blocks")
+    done = []
+    again = resolve(task, tmp_path / "blocks", finished=done.append)
+    assert sum(done) == task.work
     assert without_times(again) == without_times(resolved)
     monkeypatch.setattr(coreference, "one_block", lambda *words: pytest.fail("done again"))
     assert resolve(task, tmp_path / "blocks").points == again.points

@@ -269,6 +269,20 @@ def test_low_memory_is_one_line(fails, tmp_path, monkeypatch, error):
     assert fails("best", "scores.csv").startswith("there is not enough memory (")
 
 
+def test_low_memory_under_another_name(fails, tmp_path, monkeypatch):
+    """As where a library cannot be loaded, and says something else."""
+
+    def refused(*_):
+        try:
+            raise OSError("libx.so: failed to map segment from shared object")
+        except OSError as error:
+            raise OSError("libx.so could not be found") from error
+
+    (tmp_path / "scores.csv").write_text("a,b\n" + "0,1\n" * 10)
+    monkeypatch.setattr("gumbelrace.tables.totals.totals_of", refused)
+    assert fails("best", "scores.csv").startswith("there is not enough memory (libx.so: failed to map")
+
+
 SLOW = """
 import time
 from gumbelrace.tables.rowfile import RowFile

@@ -55,6 +55,12 @@ def test_each_mention_has_a_probability_and_a_runner_up(run, labelled, tmp_path)
     assert result.exit_code == 0, result.output
     said = " ".join(result.stdout.split())
     assert "with a probability of" in said
+    assert re.search(r"chance moves one in between by about 0\.\d\d", said)
+    right, known, told = re.search(
+        r"by labels (\S+) of (\S+) mentions whose .* with it, (\S+) were", said
+    ).groups()
+    assert 0.5 < float(right) <= 1.0
+    assert 0 < int(known) <= 400
     assert "of exact sweeps" not in said  # no race ran: all pairs were evaluated once, and nothing saved
     folder = tmp_path / "results"
     found = rows(folder / "clusters.csv")
@@ -62,6 +68,7 @@ def test_each_mention_has_a_probability_and_a_runner_up(run, labelled, tmp_path)
     assert len(found) == 400
     np.testing.assert_allclose(8 * shares % 1.0, 0.0, atol=1e-9)
     assert 0.0 <= shares.min() < shares.max() == 1.0
+    assert abs(shares.mean() - float(told)) < 0.15  # of those that are known, which are most
     clusters = {int(row["cluster"]) for row in found}
     for row in found:
         assert (row["runner_up"] == "") == (float(row["probability"]) == 1.0)
@@ -75,6 +82,7 @@ def test_each_mention_has_a_probability_and_a_runner_up(run, labelled, tmp_path)
     assert page.index('class="answer"') < page.index("<svg") < page.index("The largest")
     assert "400 mentions are of" in page[page.index('class="answer"') :][:200]
     assert "mentions below a probability are taken out" in page
+    assert "is off by about 0." in page
     assert "of exact sweeps" not in page
 
 
@@ -131,6 +139,7 @@ def test_without_labels_there_is_no_f1(run, labelled, tmp_path):
     result = run("coreference", "mentions.csv", "--column", "author=inventor", "--sweeps", 3)
     assert result.exit_code == 0, result.output
     assert "B³" not in result.stdout
+    assert "by labels" not in result.stdout
     page = (tmp_path / "coreference" / "coreference.html").read_text(encoding="utf-8")
     assert "F1" not in page
     assert "(c)" in page

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -154,6 +155,12 @@ def test_standard_input(tmp_path, cells, kind):
     assert (found.returncode, found.stderr) == (0, b"")
     assert found.stdout.split()[2] == (b"1" if kind == "npy" else b"bee")
     assert (b"read standard input once, all 60 rows" in b" ".join(found.stdout.split())) == (kind != "npy")
+
+
+def test_standard_input_that_is_closed(fails, monkeypatch):
+    """As under `<&-`, or in a service without one."""
+    monkeypatch.setattr("gumbelrace.tables.source.sys", SimpleNamespace(stdin=None))
+    assert fails("best", "-").startswith("standard input is closed; send a file")
 
 
 def test_standard_input_that_is_empty(fails):

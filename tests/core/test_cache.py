@@ -1,8 +1,15 @@
 """A second process compiles nothing of ours, and importing the package stays light."""
 
 import os
+import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
+
+import pytest
+
+from gumbelrace.core import jit
+from gumbelrace.errors import NoCache
 
 SCRIPT = """
 import numpy as np
@@ -43,6 +50,15 @@ def test_kernels_are_compiled_once(tmp_path):
     (first,), (second,) = (python(SCRIPT, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
     assert int(first) > 50
     assert int(second) == 0
+
+
+def test_a_full_disk_is_no_place_for_compiled_code(monkeypatch):
+    """It is said, and the run goes on without; numba would raise in the midst of it."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=jit.ROOM - 1))
+    with pytest.warns(NoCache, match="has room"):
+        assert not jit.can_cache.__wrapped__()
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=jit.ROOM))
+    assert jit.can_cache.__wrapped__()
 
 
 def test_import_is_light():

@@ -2,10 +2,14 @@
 
 import math
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
 import pytest
+from numba.core.registry import cpu_target
 from tests.common import seeded, totals
 
 import gumbelrace as gr
@@ -99,6 +103,26 @@ def test_result_that_is_no_real_number_is_refused(kind):
     for make in [gr.compiled, lambda f, data, size, arms: gr.pairs(f, data, size)]:
         with pytest.raises(InvalidArgument, match="must give a real number"):
             make(WRONG[kind], (Y,), 100, 2)
+
+
+def test_threads_try_functions_out_in_turns(monkeypatch):
+    """numba's tables of types are shared: two threads that refreshed them at once raised a ValueError."""
+    context, inside, together = cpu_target.typing_context, [], []
+    refresh = context.refresh
+
+    def watched():
+        inside.append(threading.get_ident())  # numba may call it again in the midst of it
+        together.append(len(set(inside)))
+        time.sleep(0.02)
+        refresh()
+        inside.remove(threading.get_ident())
+
+    monkeypatch.setattr(context, "refresh", watched)
+    functions = [numba.njit(lambda n, arm, y, k=k: y[n] + k) for k in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda function: gr.compiled(function, (Y,), 100, 2), functions))
+    assert len(together) >= 4
+    assert max(together) == 1
 
 
 def test_messages_say_what_is_missing():

@@ -25,6 +25,11 @@ def register(persons=30, nasty=NASTY, sure=True):
         "venue": [f"Venue {cluster}" for cluster in clusters],
         "year": [str(1990 + row % 20) for row in range(n)],
     }
-    found = Sure(probability.tolist(), runner_up.tolist(), np.where(last, 0.75, 0.0).tolist())
+    found = Sure(
+        probability.tolist(),
+        runner_up.tolist(),
+        np.where(last, 0.75, 0.0).tolist(),
+        np.where(last, 0.1, 0.0).tolist(),
+    )
     ids, blocks = [f"m{row}{nasty}" for row in range(n)], ["p z"] * n
     return Register(ids, texts, blocks, clusters, found if sure else None, "clusters.csv")

@@ -110,11 +110,12 @@ def test_what_is_no_such_file_is_explained(tmp_path, name):
 
 
 @pytest.mark.parametrize("factor", [1, 10**3, 10**6, 10**9])
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("kind", ["csv", "csv of np.savetxt", "parquet"])
 def test_numbers_since_1970_are_recognised(tmp_path, factor, kind):
     counts = [1704188100 * factor, 1704188400 * factor]
-    if kind == "csv":
-        path = written(tmp_path, "Datetime,CLOSE\n" + "".join(f"{count},1\n" for count in counts))
+    if "csv" in kind:
+        form = "d" if kind == "csv" else ".18e"
+        path = written(tmp_path, "Datetime,CLOSE\n" + "".join(f"{count:{form}},1\n" for count in counts))
     else:
         path = tmp_path / "prices.parquet"
         parquet.write_table(pyarrow.table({"datetime": counts, "close": [1.0, 1.0]}), path)

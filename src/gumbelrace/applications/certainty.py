@@ -26,6 +26,8 @@ BY_ITSELF, NOWHERE = -1, -2
 UNCOUNTED = 4
 # A mention is doubtful that sits elsewhere more often than not.
 DOUBTFUL = 0.5
+# What is above is near 1.
+NEARLY = 0.95
 # Probabilities at which clusters are judged.
 THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(21))
 
@@ -36,6 +38,19 @@ class Sure(NamedTuple):
     probability: list[float]  # that it sits with the core of its cluster
     runner_up: list[int]  # the cluster with which it sits most often otherwise, or `BY_ITSELF`, `NOWHERE`
     runner_up_probability: list[float]
+    # Half of the difference between its probabilities in the two halves of the sweeps; NaN if there is one.
+    by_chance: list[float]
+
+    @property
+    def error(self) -> float:
+        """Root mean square of what chance does to probabilities that are neither near 0 nor near 1.
+
+        The halves are compared as they are, so that sweeps which resemble each other count as such. NaN: of
+        a single sweep it is not known.
+        """
+        probability, apart = np.array(self.probability), np.array(self.by_chance)
+        between = apart[(probability > 1.0 - NEARLY) & (probability < NEARLY)]
+        return float(np.sqrt(np.mean(between**2))) if len(between) else 0.0
 
 
 def certainty(
@@ -64,7 +79,10 @@ def summed(clusters: Indices, places: Indices) -> Sure:
     runner_up[pairs[order] // (n + 1)] = pairs[order] % (n + 1) - 1
     often[pairs[order] // (n + 1)] = times[order]
     probability = 1.0 - np.count_nonzero(away, axis=0) / sweeps
-    return Sure(probability.tolist(), runner_up.tolist(), (often / sweeps).tolist())
+    apart = np.full(n, np.nan)
+    if sweeps > 1:
+        apart = (away[: sweeps // 2].mean(axis=0) - away[sweeps // 2 :].mean(axis=0)) / 2.0
+    return Sure(probability.tolist(), runner_up.tolist(), (often / sweeps).tolist(), apart.tolist())
 
 
 def seats(clusters: ArrayLike, labels: ArrayLike) -> Indices:

@@ -1,11 +1,7 @@
-"""Clusters of a file of mentions (paper, section 5.3): blocks are searched by samplers, in several runs.
-
-Weights of the factor come from a regression; its shaping is chosen by the clusters that it leads to.
-"""
+"""Clusters of a file of mentions (paper, section 5.3): blocks are searched by samplers, in several runs."""
 
 import functools
 import hashlib
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -19,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbelrace.applications.block_search import SAMPLERS, Search, Searched, searched
 from gumbelrace.applications.certainty import (
     NOWHERE,
     Sure,
@@ -28,171 +25,22 @@ from gumbelrace.applications.certainty import (
     joined,
     thresholds,
 )
-from gumbelrace.applications.store import Stop, Stopped, Store, do_pieces, stored, write_tables
-from gumbelrace.kernels.clusters.kernel import ClusterGibbs
-from gumbelrace.kernels.clusters.worker import MOST_KEPT, Keep
+from gumbelrace.applications.store import Stop, Store, do_pieces, stored
 from gumbelrace.kernels.gibbs import Labels
-from gumbelrace.kernels.schedules import Geometric, Shuffled
-from gumbelrace.methods.base import Method
-from gumbelrace.methods.bounds import Marginal
 from gumbelrace.methods.exact import Exact
-from gumbelrace.methods.race import Race
 from gumbelrace.models.coreference.factor import Factor
-from gumbelrace.models.coreference.fit import BCubed, bcubed, fit, rank_shapings
+from gumbelrace.models.coreference.fit import BCubed, bcubed
 from gumbelrace.models.coreference.mentions import MISSING, Block, Mentions, block_of, mentions
 from gumbelrace.models.coreference.simulate import simulate
-from gumbelrace.population.pairs import Pairs
 from gumbelrace.tables.mentions import ReadMentions
-from gumbelrace.tables.writing import Kind
 from gumbelrace.verdict import clopper_pearson
 
-# Rows at the first look at a cluster: the paper's.
-FIRST = 3
 Indices = NDArray[np.int64]
 # Choices that are made again exactly, about so many.
 AUDITED = 20_000
 CONFIDENCE = 0.95
 # Factors that are computed to know how long one takes.
 TIMED = 20_000
-DIGITS = 4  # of probabilities in tables
-CLUSTERS = "the cluster of each mention"
-SURE_CLUSTERS = (
-    "the cluster of each mention, the probability that it belongs there, and the runner-up: the cluster it "
-    "is in most often otherwise (-1: one of its own; nothing: it never left)"
-)
-THRESHOLDS_OF = "B³ if mentions below a probability are taken out of their clusters"
-
-
-class Sampler(NamedTuple):
-    """How mentions choose their clusters: who decides, and what is kept of the factor's values."""
-
-    method: Callable[[float], Method]
-    keep: Keep
-    ranged: bool = True  # whether the range of the factor is used
-
-
-SAMPLERS = {
-    "exact": Sampler(lambda delta: Exact(), Keep.NOTHING),
-    "sums": Sampler(lambda delta: Exact(), Keep.SUMS),
-    "raced": Sampler(lambda delta: Race(delta=delta, first=FIRST), Keep.NOTHING),
-    "pairs": Sampler(lambda delta: Race(delta=delta, first=FIRST), Keep.PAIRS),
-    "paper": Sampler(
-        lambda delta: Race(variance=Marginal(shrink=0.0), delta=delta, first=FIRST), Keep.NOTHING, False
-    ),
-}
-
-
-@dataclass(frozen=True)
-class Search:
-    """How a block is searched."""
-
-    sweeps: int = 10  # of each start
-    cold: int = 3  # of these, at the end, with temperature 0
-    hottest: float = 1.0  # temperature of the first sweep; they fall geometrically
-    coolest: float = 0.1  # of the last one that is not cold
-    delta: float = 0.05  # how likely the error of a choice may be
-    # Whether every mention starts in a cluster of its own, as in the paper; otherwise mentions enter one
-    # by one in the first sweep, which lets races read less.
-    placed: bool = False
-    merges: bool = True  # whether to try to merge clusters after each sweep
-    starts: int = 4  # searches of a block; the partition of highest probability is kept
-    # Sweeps at temperature 1 after the search of a task's first sampler and run, which say how sure its
-    # clusters are; 0: none.
-    samples: int = 0
-
-    def kernel(self, pairs: Pairs, sampler: Sampler) -> ClusterGibbs:
-        """Make the kernel whose steps are the sweeps."""
-        warm = max(self.sweeps - self.cold, 1)
-        ratio = (self.coolest / self.hottest) ** (1.0 / max(warm - 1, 1))
-        annealing = Geometric(self.hottest, ratio, zero_after=warm)
-        method = sampler.method(self.delta)
-        if not sampler.ranged:
-            pairs = pairs.without_range()
-        return ClusterGibbs(
-            pairs,
-            method=method,
-            keep=sampler.keep,
-            scan=Shuffled(),
-            annealing=annealing,
-            merges=self.merges,
-        )
-
-
-def picked(mentions: int) -> str:
-    """Name the sampler that is likely to be fastest: exact with sums, as long as they fit into memory."""
-    return "sums" if mentions <= MOST_KEPT else "raced"
-
-
-class Searched(NamedTuple):
-    """The search of one block; an entry for each sweep, of all starts together, but for the labels."""
-
-    labels: list[list[int]]  # the cluster of each mention, of the best start
-    evaluations: list[int]  # factors computed
-    rewards: list[int]  # those of an exact sweep
-    seconds: list[float]  # processor time
-    weighing: int  # factors computed to compare the starts
-    sure: list[Any] | None = None  # the fields of `Sure`, if that was asked for
-
-
-def searched(
-    kernel: ClusterGibbs, search: Search, rng: np.random.Generator, stop: threading.Event
-) -> Searched:
-    """Search a block from every start; keep the best, and count what all of them took."""
-    starts = [one_start(kernel, search, rng, stop) for _ in range(search.starts)]
-    best, weighing = 0, 0
-    if search.starts > 1:
-        states = [Labels(np.array(labels[-1], np.int32)) for labels, _ in starts]
-        weights = [kernel.log_weight(state) for state in states]
-        best = int(np.argmax([weight for weight, _ in weights]))
-        weighing = sum(computed for _, computed in weights)
-    evaluations, rewards, seconds = np.sum([counts for _, counts in starts], axis=0).tolist()
-    return Searched(
-        starts[best][0], [int(n) for n in evaluations], [int(n) for n in rewards], seconds, weighing
-    )
-
-
-def one_start(
-    kernel: ClusterGibbs, search: Search, rng: np.random.Generator, stop: threading.Event
-) -> tuple[list[list[int]], NDArray[np.float64]]:
-    """Make the sweeps of one start: the labels after each; factors computed, rewards and seconds."""
-    state, labels, counts = kernel.start(placed=search.placed), [], np.zeros((3, search.sweeps))
-    for sweep in range(search.sweeps):
-        if stop.is_set():
-            raise Stopped
-        started, before = time.thread_time(), kernel.computed
-        state, info = kernel.step(rng, state)
-        labels.append(state.labels.tolist())
-        counts[:, sweep] = kernel.computed - before, info.rewards, time.thread_time() - started
-    return labels, counts
-
-
-# All shapings are tried on blocks up to a size, as larger ones would take most of the time; then the best
-# few of them, more thoroughly, on blocks up to another.
-QUICK, SMALL = Search(starts=2), 1000
-THOROUGH, LARGE, FEW = Search(), 3000, 6
-
-
-def fitted(
-    blocks: Sequence[Block], rng: np.random.Generator, complete: bool = False, jobs: int = 1
-) -> tuple[Factor, BCubed]:
-    """Fit the weights, then choose the shaping; give the factor, and the B³ it has on these blocks.
-
-    Blocks without labelled mentions are left out. `complete` is as in `bcubed`.
-    """
-    usable = [block for block in blocks if len(block) > 1 and (block.label != MISSING).any()]
-    factor = fit(usable, rng, complete)
-    small, large = ([b for b in usable if len(b) <= most] or usable for most in (SMALL, LARGE))
-    with ThreadPoolExecutor(jobs) as pool:
-        first = rank_shapings(factor, small, partial(clusters, QUICK), complete, apply=pool.map)
-        few = [one.shaping for one, _ in first[:FEW]]
-        return rank_shapings(factor, large, partial(clusters, THOROUGH), complete, few, pool.map)[0]
-
-
-def clusters(search: Search, pairs: Pairs) -> NDArray[np.int64]:
-    """Cluster a block exactly; always with the same random numbers."""
-    kernel = search.kernel(pairs, SAMPLERS["sums"])
-    found = searched(kernel, search, np.random.default_rng(0), threading.Event())
-    return np.array(found.labels[-1], np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,8 +64,8 @@ class Task:
 
     @property
     def work(self) -> int:
-        """Number of mentions that are searched, counted once for each sampler and run."""
-        return sum(map(len, self.rows)) * self.runs * len(self.samplers)
+        """Pairs of mentions in blocks, once for each sampler and run: time goes by them."""
+        return sum(map(pairs_of, self.rows)) * self.runs * len(self.samplers)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -225,6 +73,11 @@ class Task:
         given = (sorted(self.factor.weights.items()), self.factor.shaping, self.blocks)
         data = mentions_digest(self.mentions) + hashlib.sha256(repr(given).encode()).hexdigest()
         return {"mentions": data, "search": asdict(self.search), "seed": self.seed}
+
+
+def pairs_of(rows: Indices) -> int:
+    """Count the ordered pairs of a block."""
+    return len(rows) ** 2
 
 
 def mentions_digest(mentions: Mentions) -> str:
@@ -278,6 +131,14 @@ class Checked(NamedTuple):
         return clopper_pearson(self.errors, self.choices, CONFIDENCE)
 
 
+class Calibration(NamedTuple):
+    """Mentions of which it is known whether they are with their person."""
+
+    mentions: int
+    said: float  # their mean probability
+    right: float  # share of those that are
+
+
 @dataclass(frozen=True, eq=False)
 class Resolved:
     """What a task gave."""
@@ -305,6 +166,15 @@ class Resolved:
         """Whether each mention is with its person, where that is known; see `is_right`."""
         return is_right(self.task.mentions.label, self.clusters[self.task.samplers[0]])
 
+    @functools.cached_property
+    def calibration(self) -> Calibration | None:
+        """What was said of mentions whose person is known, and what is so; None if there are none."""
+        known = np.isfinite(self.right)
+        if self.sure is None or not known.any():
+            return None
+        said = float(np.array(self.sure.probability)[known].mean())
+        return Calibration(int(known.sum()), said, float(self.right[known].mean()))
+
     def last(self, sampler: str) -> list[Point]:
         """Give the last point of each run of a sampler."""
         return [p for p in self.points if p.sampler == sampler and p.sweep == self.task.search.sweeps]
@@ -321,12 +191,12 @@ def resolve(
     task: Task,
     folder: Path,
     workers: Executor | None = None,
-    finished: Callable[[int], None] = lambda mentions: None,
+    finished: Callable[[int], None] = lambda pairs: None,
 ) -> Resolved:
     """Search every block by every sampler, by workers; by default in a thread.
 
     What was stopped goes on where it was: finished blocks lie in `folder`. `finished` is called with the
-    number of mentions of each block that is done.
+    pairs of each block that is done.
     """
     largest_first = sorted(range(len(task.rows)), key=lambda b: -len(task.rows[b]))
     pieces = [Piece(*one) for one in product(largest_first, task.samplers, range(task.runs))]
@@ -338,7 +208,7 @@ def resolve(
             keys,
             store,
             pool,
-            lambda key: finished(len(task.rows[keys[key].block])),
+            lambda key: finished(pairs_of(task.rows[keys[key].block])),
         )
         return summed_up(task, store)
 
@@ -403,6 +273,7 @@ def sure_of(task: Task, store: Store) -> Sure | None:
         joined([part.probability for part in parts], task.rows, size, np.nan).tolist(),
         joined(runners, task.rows, size, NOWHERE).astype(np.int64).tolist(),
         joined([part.runner_up_probability for part in parts], task.rows, size, np.nan).tolist(),
+        joined([part.by_chance for part in parts], task.rows, size, np.nan).tolist(),
     )
 
 
@@ -476,50 +347,3 @@ def audited(task: Task, store: Store, sampler: str) -> Checked:
             wrong, checked, *_ = kernel.audit(rng, state)
             errors, choices = errors + wrong, choices + checked
     return Checked(sampler, errors, choices)
-
-
-class Assigned(NamedTuple):
-    """A row of the table of clusters."""
-
-    mention_id: str
-    block: str
-    cluster: int
-
-
-class SurelyAssigned(NamedTuple):
-    """A row of the table of clusters that says how sure it is."""
-
-    mention_id: str
-    block: str
-    cluster: int
-    probability: float | None  # that the mention sits with the core of its cluster
-    # The cluster it sits with most often otherwise; -1: by itself; None: it never left.
-    runner_up: int | None
-    runner_up_probability: float | None
-
-
-def assigned(resolved: Resolved, ids: Sequence[str]) -> list[Any]:
-    """Give the cluster of each mention, and how sure it is where that is known."""
-    found = resolved.task.mentions
-    clusters = resolved.clusters[resolved.task.samplers[0]].tolist()
-    names = [found.block_names[number] for number in found.block.tolist()]
-    rows = zip(ids, names, clusters, strict=True)
-    if resolved.sure is None:
-        return [Assigned(*row) for row in rows]
-    return [
-        SurelyAssigned(*row, round(p, DIGITS), None if other == NOWHERE else other, round(q, DIGITS))
-        for row, p, other, q in zip(rows, *resolved.sure, strict=True)
-    ]
-
-
-def write_resolved(
-    folder: Path, resolved: Resolved, ids: Sequence[str], kind: Kind = Kind.CSV
-) -> dict[str, str]:
-    """Write the clusters and what a page shows; return the files and what is in them."""
-    tables: dict[str, tuple[str, Sequence[Any]]] = {
-        "clusters": (CLUSTERS if resolved.sure is None else SURE_CLUSTERS, assigned(resolved, ids)),
-        "sweeps": ("what each sweep reached and took", resolved.points),
-    }
-    if resolved.thresholds:
-        tables["thresholds"] = (THRESHOLDS_OF, resolved.thresholds)
-    return write_tables(folder, tables, kind)

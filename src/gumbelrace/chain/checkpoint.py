@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.chain.kernel_data import CODE, differing
 from gumbelrace.chain.worker import Chain, Layout, flat, form, named_leaves, reform
-from gumbelrace.core.atomic import UNFINISHED, write_atomically
+from gumbelrace.core.atomic import UNFINISHED, named, write_atomically
 from gumbelrace.errors import (
     CheckpointBusy,
     CheckpointDamaged,
@@ -177,7 +177,7 @@ class ChainFiles:
     def _append(self, columns: list[NDArray[Any]], first: int, last: int) -> int:
         crc, record = self._crc, self.layout.record
         # Not "append": what a write that failed has left after the draws that count is written over.
-        with open(self.draws, "r+b" if first else "wb") as file:
+        with named(self.draws), open(self.draws, "r+b" if first else "wb") as file:
             file.seek(first * record.itemsize)
             for start, stop in self._pieces(first, last):
                 records = np.zeros(stop - start, record)

@@ -78,7 +78,7 @@ class Commands(TyperGroup):
         except (GumbelraceError, OSError, MemoryError) as error:
             stop(described(error), FAILED)
         except (ImportError, RuntimeError) as error:
-            if not is_out_of_memory(error):
+            if out_of_memory(error) is None:
                 raise
             stop(described(error), FAILED)
         finally:
@@ -115,16 +115,20 @@ def complain(message: str) -> None:
 
 def described(error: Exception) -> str:
     """Put an error into words."""
-    if is_out_of_memory(error):
-        return f"there is not enough memory ({str(error) or 'to go on'}); close other programs"
+    if short := out_of_memory(error):
+        return f"there is not enough memory ({str(short) or 'to go on'}); close other programs"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)
 
 
-def is_out_of_memory(error: Exception) -> bool:
-    """Whether memory is short, also where the error has another name."""
-    return isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)
+def out_of_memory(error: BaseException | None) -> BaseException | None:
+    """Give the error, or the one that led to it, which says that memory is short, whatever its name."""
+    while error is not None:
+        if isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def usage(error: Any) -> str:

@@ -9,17 +9,9 @@ import numpy as np
 import typer
 from typer.core import TyperGroup
 
-from gumbelrace.applications.coreference import (
-    SAMPLERS,
-    Resolved,
-    Search,
-    Task,
-    fitted,
-    picked,
-    resolve,
-    simulated_mentions,
-    write_resolved,
-)
+from gumbelrace.applications.block_search import SAMPLERS, Search, fitted, picked
+from gumbelrace.applications.cluster_tables import write_resolved
+from gumbelrace.applications.coreference import Resolved, Task, resolve, simulated_mentions
 from gumbelrace.cli.folders import Folder, Keep, Restart, Run, results
 from gumbelrace.cli.shared import (
     Complete,

@@ -7,6 +7,7 @@ over as an address, and the reader finds its data behind another (see `packed`).
 
 import ctypes
 import functools
+import shutil
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -26,9 +27,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 FAST = {"reassoc", "contract", "nsz"}
 
 NO_CACHE = (
-    "there is no folder for compiled code that may be written to, so that every run compiles anew; "
-    "set NUMBA_CACHE_DIR to one"
+    "there is no folder for compiled code that may be written to and has room, so that every run compiles "
+    "anew; set NUMBA_CACHE_DIR to one"
 )
+# Bytes that compiled code takes, and more; where a disk is full, numba would raise in the midst of a run.
+ROOM = 2**24
 
 OPTIONS = {"error_model": "numpy", "fastmath": FAST}
 # Parts of a kernel own no arrays: without reference counts (which are atomic) they cost half as much.
@@ -50,11 +53,13 @@ USERS = {**PART, "error_model": "python", "fastmath": False, "_nrt": True}
 def can_cache() -> bool:
     """Whether numba finds a folder for compiled code; if not, that is said once."""
     try:
-        numba.njit(cache=True)(lambda: None)
-    except RuntimeError:
+        tried: Any = numba.njit(cache=True)(lambda: None)
+        found = shutil.disk_usage(tried.stats.cache_path).free >= ROOM
+    except (RuntimeError, OSError):
+        found = False
+    if not found:
         warnings.warn(NO_CACHE, NoCache, stacklevel=2)
-        return False
-    return True
+    return found
 
 
 def kernel(function: Function) -> Function:

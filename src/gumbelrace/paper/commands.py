@@ -22,16 +22,9 @@ from gumbelrace.applications.arch_chains import (
     write_result,
 )
 from gumbelrace.applications.arch_compared import compared
-from gumbelrace.applications.coreference import (
-    Resolved,
-    Search,
-    Task,
-    fitted,
-    mentions_digest,
-    resolve,
-    simulated_mentions,
-    write_resolved,
-)
+from gumbelrace.applications.block_search import Search, fitted
+from gumbelrace.applications.cluster_tables import write_resolved
+from gumbelrace.applications.coreference import Resolved, Task, mentions_digest, resolve, simulated_mentions
 from gumbelrace.applications.store import stored, write_tables
 from gumbelrace.cli.folders import Folder, Restart, Results, Run, results
 from gumbelrace.cli.shared import (

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.applications.coreference import FIRST, Point, Resolved, Search, Task, judged, together
+from gumbelrace.applications.block_search import FIRST, Search
+from gumbelrace.applications.coreference import Point, Resolved, Task, judged, together
 from gumbelrace.models.coreference.fit import METHODS, in_training, linkage
 from gumbelrace.models.coreference.mentions import Block, Mentions, block_of
 from gumbelrace.paper.claims import Claim, claims_section, claims_sentence, unsure

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 from numba import types
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 from numba.core.registry import cpu_target
@@ -133,13 +134,15 @@ def check_result(call: Call, numbers: int = 1) -> None:
 
 
 def _result_type(call: Call) -> Any:
-    """Ask numba for the type of the result; what it compiles for that, a race will need."""
-    context = cpu_target.typing_context
-    context.refresh()
-    kinds = pack(call.arguments).type.types
-    return types.unliteral(
-        context.resolve_function_type(numba.typeof(call.function), kinds, {}).return_type
-    )
+    """Ask numba for the type of the result; what it compiles for that, a race will need.
+
+    What numba knows is shared by all threads: they take turns, as when they compile.
+    """
+    context, kinds = cpu_target.typing_context, pack(call.arguments).type.types
+    with global_compiler_lock:
+        context.refresh()
+        found = context.resolve_function_type(numba.typeof(call.function), kinds, {})
+    return types.unliteral(found.return_type)
 
 
 def _described(kind: Any) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.applications.certainty import DOUBTFUL
-from gumbelrace.applications.coreference import Checked, Point, Resolved, Task
+from gumbelrace.applications.coreference import Calibration, Checked, Point, Resolved, Task
 from gumbelrace.models.coreference.mentions import MISSING
 from gumbelrace.report.figures import Look, log_axis, panel, panel_axes
 from gumbelrace.report.page import (
@@ -100,7 +100,11 @@ def summary(resolved: Resolved) -> list[tuple[str, str]]:
     last, searched = resolved.last(name)[0], sum(map(len, resolved.task.rows))
     parts = [("clusters", f"{last.clusters:,} of {searched:,} mentions ({name})")]
     if resolved.sure is not None:
-        parts.append(("sure", sureness(resolved)))
+        error = resolved.sure.error
+        by_chance = f"; chance moves one in between by about {error:.2f}" if error > 0.0 else ""
+        parts.append(("sure", sureness(resolved) + by_chance))
+    if resolved.calibration is not None:
+        parts.append(("by labels", calibrated(resolved.calibration)))
     if last.f1 is not None:
         parts.append(("B³", f"F1 {last.f1:.4f}, precision {last.precision:.4f}, recall {last.recall:.4f}"))
     parts += [("saved", saved(resolved, audit.sampler)) for audit in resolved.audits]
@@ -112,6 +116,8 @@ def summary(resolved: Resolved) -> list[tuple[str, str]]:
 def coreference_sections(resolved: Resolved) -> list[Section]:
     convention = Text(COMPLETE if resolved.task.complete else CONVENTION)
     judged = [convention] if has_labels(resolved) else []
+    if resolved.calibration is not None:
+        judged.append(Text(f"By the labels, {calibrated(resolved.calibration)} by their probabilities."))
     races = [Text(f"{saved(resolved, audit.sampler)} {audit_sentence(audit)}") for audit in resolved.audits]
     return [
         Section("What it took", [*races, samplers_table(resolved), *judged]),
@@ -144,6 +150,14 @@ def sureness(resolved: Resolved) -> str:
         f"a mention is with its person with a probability of {probability.mean():.2f} on average; "
         f"{percent(float(certain))} are sure (at least {CERTAIN:g}), {count(doubtful)} doubtful (below "
         f"{DOUBTFUL:g})"
+    )
+
+
+def calibrated(found: Calibration) -> str:
+    """Say whether probabilities were right, on average."""
+    return (
+        f"{found.right:.2f} of {count(found.mentions)} mentions whose person is known are with it, "
+        f"{found.said:.2f} were said to be"
     )
 
 
@@ -274,7 +288,8 @@ def draw_by_evaluations(figure: Any, resolved: Resolved) -> None:
     axes = panel_axes(figure, "factors evaluated", "B³ F1")
     log_axis(axes.xaxis, power_of_ten)
     for look, points in runs(resolved):
-        look.line(axes, [evaluated(p) for p in points], [p.f1 for p in points])
+        counts = [max(evaluated(p), 1) for p in points]  # one mention has no pairs
+        look.line(axes, counts, [p.f1 for p in points])
 
 
 def evaluated(point: Point) -> int:

@@ -42,6 +42,9 @@ READING = (
     "it sits with most others of its cluster (if it is alone there: in which it is alone); one below "
     f"{DOUBTFUL:g} is doubtful. It comes from the model, and is as good as its weights."
 )
+BY_CHANCE = (
+    " Other sweeps would give others: one between 0.05 and 0.95 is off by about {error:.2f} by chance."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +126,8 @@ def persons_section(register: Register, sweeps: int) -> Section:
     if register.sure is not None:
         least_sure = [entry(register, one) for one in register.least_sure[:PERSONS]]
         lists += [Entries("The least sure", least_sure)] if least_sure else []
-        reading = [Text(READING.format(sweeps=sweeps)), *doubtful(register)]
+        by_chance = BY_CHANCE.format(error=register.sure.error) if register.sure.error > 0.0 else ""
+        reading = [Text(READING.format(sweeps=sweeps) + by_chance), *doubtful(register)]
     return Section("Who is who", [finder(register), *lists, *reading])
 
 

@@ -15,7 +15,7 @@ from gumbelrace.tables.numbers import with_point
 # What stands for a missing value, in lower case.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "nat"})
 ZONE = re.compile(r"\s*(Z|[+-]\d\d:?\d\d)$")
-NUMBER = re.compile(r"[+-]?\d+(\.\d*)?")
+NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 UNITS = ("D", "h", "m", "s", "ms", "us", "ns")
 # Seconds from 1973 to 2100, and how many of each unit are in one: their ranges do not meet.
 SECONDS, IN_A_SECOND = (1e8, 4.1e9), {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}

@@ -155,8 +155,9 @@ def _copy_pipe(path: Path, copy: Any) -> str:
             shutil.copyfileobj(pipe, copy)
         return str(path)
     name = "standard input"
-    if sys.stdin.isatty():
-        raise InvalidFile(f"{name} is the keyboard; send a file, as in: cat scores.csv | gumbelrace best -")
+    if sys.stdin is None or sys.stdin.isatty():
+        what = "closed" if sys.stdin is None else "the keyboard"
+        raise InvalidFile(f"{name} is {what}; send a file, as in: cat scores.csv | gumbelrace best -")
     with room_for(name):
         shutil.copyfileobj(sys.stdin.buffer, copy)
     return name

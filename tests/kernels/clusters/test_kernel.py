@@ -386,11 +386,11 @@ def test_sums_have_room_for_clusters_of_two_and_more():
     state, _ = chain(kernel, start(kernel), 3, 27)[-1]
     assert canonical(state.labels) == canonical(person)
     work = worker(kernel).work
-    assert work.sums.table.shape == (300, 256)
+    assert work.sums.table.shape == (256, 300)
     labels = work.partition.labels
     column = work.sums.column[labels]
     same = np.where(labels[:, None] == labels, table - np.diag(np.diag(table)), 0.0).sum(axis=1)
-    found = work.sums.table[np.arange(300), column]
+    found = work.sums.table[column, np.arange(300)]
     np.testing.assert_allclose(found, same, atol=1e-5)
 
 

@@ -53,9 +53,9 @@ class Batch(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """S[i, c], the sum of f(i, j) over the members j of a cluster, in column c; no rows if not kept."""
+    """S[i, c], the sum of f(i, j) over the members j of a cluster, in column c; nothing if not kept."""
 
-    table: Floats
+    table: Floats  # S[i, c] at [c, i]: a move changes all of two columns, whose sums lie side by side
     column: NDArray[np.int32]  # of each cluster
     free: NDArray[np.int32]  # columns that are not in use
     unused: NDArray[np.int64]  # how many these are
@@ -91,7 +91,7 @@ def new_sums(size: int, clusters: NDArray[np.int32]) -> Sums:
     column = np.full(size, NONE, np.int32)
     column[clusters] = np.arange(used)
     free = np.arange(columns, dtype=np.int32)[::-1].copy()
-    return Sums(np.zeros((size, columns)), column, free, np.array([columns - used]))
+    return Sums(np.zeros((columns, size)), column, free, np.array([columns - used]))
 
 
 def no_sums(size: int) -> Sums:
@@ -103,7 +103,7 @@ def no_sums(size: int) -> Sums:
 def enlarged(sums: Sums) -> Sums:
     """Give the same sums with twice as many columns, none of which was free."""
     columns = len(sums.free)
-    table = np.concatenate([sums.table, np.zeros_like(sums.table)], axis=1)
+    table = np.concatenate([sums.table, np.zeros_like(sums.table)])
     free = np.arange(2 * columns, dtype=np.int32)[::-1].copy()
     return sums._replace(table=table, free=free, unused=np.array([columns]))
 
@@ -115,7 +115,7 @@ def is_summed(work: Workspace, s: int) -> bool:
 
 @part
 def kept_sum(work: Workspace, i: int, s: int) -> float:
-    return work.sums.table[i, work.sums.column[work.partition.ids[s]]]
+    return work.sums.table[work.sums.column[work.partition.ids[s]], i]
 
 
 def _best_entry(name: str, cache: bool) -> Any:
@@ -286,7 +286,7 @@ def update_sums(work: Workspace, i: int, before: int) -> None:
 def open_column(sums: Sums, label: int) -> None:
     sums.unused[0] -= 1
     column = sums.free[sums.unused[0]]
-    sums.column[label], sums.table[:, column] = column, 0.0
+    sums.column[label], sums.table[column] = column, 0.0
 
 
 @part
@@ -311,25 +311,26 @@ def read_line(work: Workspace, i: int) -> bool:
 
 @part
 def add_line(work: Workspace, label: int) -> None:
-    table, column = work.sums.table, work.sums.column[label]
-    for k in range(len(table)):
-        table[k, column] += work.totals[k]
+    sums = work.sums.table[work.sums.column[label]]
+    for k in range(len(sums)):
+        sums[k] += work.totals[k]
 
 
 @part
 def subtract_line(work: Workspace, label: int) -> None:
     """Take the line out of the column of a cluster; what an infinite value hid is read again."""
-    table, column, s = work.sums.table, work.sums.column[label], work.partition.segment[label]
-    for k in range(len(table)):
+    sums, s = work.sums.table[work.sums.column[label]], work.partition.segment[label]
+    for k in range(len(sums)):
         if work.totals[k] > -np.inf:
-            table[k, column] -= work.totals[k]
+            sums[k] -= work.totals[k]
         else:
-            table[k, column] = sum_with(work, k, s, work.partition.starts[s + 1])
+            sums[k] = sum_with(work, k, s, work.partition.starts[s + 1])
 
 
 @part
 def add_columns(sums: Sums, kept: int, gone: int) -> None:
     """Add the sums of a cluster to those of another one, which takes all its members."""
-    for k in range(len(sums.table)):
-        sums.table[k, sums.column[kept]] += sums.table[k, sums.column[gone]]
+    total, more = sums.table[sums.column[kept]], sums.table[sums.column[gone]]
+    for k in range(len(total)):
+        total[k] += more[k]
     close_column(sums, gone)
