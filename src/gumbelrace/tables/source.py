@@ -21,6 +21,9 @@ ARRAYS = (".npy", ".npz")
 BEGINNINGS = {b"\x93NUMPY": ".npy", b"PK\x03\x04": ".npz", b"PAR1": ".parquet", b"\x1f\x8b": ".csv.gz"}
 
 
+Stamp = tuple[int, int]  # bytes, and when it was last written to
+
+
 class Source(NamedTuple):
     """An open file that can be read in any order."""
 
@@ -70,6 +73,20 @@ def _tables_within(folder: Path) -> list[Path]:
             f"meant by a pattern, such as {folder}/*{next(iter(kinds))}"
         )
     return tables
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """Give what tells a file from the same file after a change; None of pipes and what is not there."""
+    if not path.is_file():
+        return None
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def check_stamp(path: Path, before: Stamp | None) -> None:
+    """Refuse a file that has changed since; one that is gone is for others to refuse."""
+    if before is not None and (now := stamp_of(path)) is not None and now != before:
+        raise InvalidFile(f"{path} was changed after it was opened; open it again, and begin anew")
 
 
 @contextmanager
