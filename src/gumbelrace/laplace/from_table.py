@@ -25,7 +25,7 @@ from gumbelrace.laplace.model import Floats
 from gumbelrace.laplace.other_modes import warn_of_other_modes
 from gumbelrace.laplace.pass_store import opened_store, table_fingerprint
 from gumbelrace.laplace.passes import Scanner, missing_number
-from gumbelrace.laplace.pilot import LAWS, root_of
+from gumbelrace.laplace.pilot import LAWS
 from gumbelrace.laplace.posterior import (
     FEW_SMALL_STEPS,
     OFTEN,
@@ -200,8 +200,7 @@ def made_ready(model: Any, scanner: Scanner, pool_rows: int | None) -> Ready:
     mode = mode_of_table(whole)
     with said("other modes"):
         warn_of_other_modes(whole.few.few, mode, whole.size)
-    root = root_of(mode.precision)
-    points = points_around(root, whole.size)
+    points = points_around(mode, whole.size)
     for some in [points.of_normal] * is_quiet(whole, mode, points.of_normal) + [points]:
         pools = Pools(planned(whole, mode, some, pool_rows), mode)
         found = judged(whole, mode, some, pools.first(), 1.0)
@@ -209,7 +208,7 @@ def made_ready(model: Any, scanner: Scanner, pool_rows: int | None) -> Ready:
             break
     said.tell(f"forecast: {found.forecast}")
     said.tell(pools.remark)
-    return Ready(mode, root, found, pools)
+    return Ready(mode, points.root, found, pools)
 
 
 def mode_of_table(whole: TableModel) -> Mode:

@@ -3,6 +3,7 @@
 import errno
 import glob
 import io
+import platform
 import shutil
 import sys
 import tempfile
@@ -21,7 +22,18 @@ ARRAYS = (".npy", ".npz")
 BEGINNINGS = {b"\x93NUMPY": ".npy", b"PK\x03\x04": ".npz", b"PAR1": ".parquet", b"\x1f\x8b": ".csv.gz"}
 
 
-Stamp = tuple[int, int]  # bytes, and when it was last written to
+class Stamp(NamedTuple):
+    """What tells a file from the same file after a change."""
+
+    bytes: int
+    written: int  # when, by its machine
+    machine: str  # others may have copies, written at other times
+
+    def fits(self, other: "Stamp") -> bool:
+        """Whether another one may be of the same file, as far as it is of the same machine."""
+        return self.bytes == other.bytes and (
+            self.written == other.written or self.machine != other.machine
+        )
 
 
 class Source(NamedTuple):
@@ -76,16 +88,16 @@ def _tables_within(folder: Path) -> list[Path]:
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Give what tells a file from the same file after a change; None of pipes and what is not there."""
+    """Give the stamp of a file; None of pipes and what is not there."""
     if not path.is_file():
         return None
     found = path.stat()
-    return found.st_size, found.st_mtime_ns
+    return Stamp(found.st_size, found.st_mtime_ns, platform.node())
 
 
 def check_stamp(path: Path, before: Stamp | None) -> None:
     """Refuse a file that has changed since; one that is gone is for others to refuse."""
-    if before is not None and (now := stamp_of(path)) is not None and now != before:
+    if before is not None and (now := stamp_of(path)) is not None and not now.fits(before):
         raise InvalidFile(f"{path} was changed after it was opened; open it again, and begin anew")
 
 
