@@ -10,8 +10,8 @@ import signal
 import time
 from contextlib import suppress
 
-# Seconds between two looks.
-OFTEN = 0.5
+# Seconds between two looks; and how many times as long as a look takes, where there are many processes.
+OFTEN, SELDOM = 0.5, 50.0
 DAEMON = "raylet"
 
 Process = tuple[int, int]  # its number, and when it began: numbers are given again
@@ -50,12 +50,13 @@ def watch(driver: int) -> set[Process]:
     """Wait until the driver, our parent, or its daemon are gone; give what the daemon has started."""
     started: set[Process] = set()
     while os.getppid() == driver:
+        begun = time.monotonic()
         seen = tree()
         daemons = {pid for pid, (name, parent, _) in seen.items() if (name, parent) == (DAEMON, driver)}
         if not daemons:
             break
         started |= descendants(seen, daemons)
-        time.sleep(OFTEN)
+        time.sleep(max(OFTEN, SELDOM * (time.monotonic() - begun)))
     return started
 
 
