@@ -3,7 +3,7 @@
 Logistic regression with 10 coefficients on rows in a .npy file, float64: 100 million of them, 8.8 GB
 (`--quick`: 1 million). Chains of the table and of arrays in memory are compared on the first million rows:
 effective draws a second of processor time, and means and standard deviations. Every fit runs in a process
-of its own, whose peak of resident memory is shown.
+of its own, whose peak of resident memory is shown; those of tables may have 2 GB at most (RLIMIT_DATA).
 """
 
 import argparse
@@ -62,6 +62,8 @@ def effective(draws: np.ndarray) -> float:
 
 def child(path: Path, in_memory: bool, rows: int) -> None:
     """Fit, draw, and write what came out as JSON."""
+    if not in_memory:
+        resource.setrlimit(resource.RLIMIT_DATA, (int(MEMORY * 1e9),) * 2)
     begun, used = time.perf_counter(), time.process_time()
     fit = fitted(path, in_memory, rows)
     made, busy = time.perf_counter() - begun, time.process_time() - used

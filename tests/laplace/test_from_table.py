@@ -14,7 +14,7 @@ from tests.laplace.cases import Dummy, log_prior, simulated
 from tests.laplace.test_posterior import check_moments
 
 import gumbelrace as gr
-from gumbelrace.errors import CheckpointMismatch, InvalidArgument, InvalidGenerator
+from gumbelrace.errors import CheckpointMismatch, InvalidArgument, InvalidFile, InvalidGenerator, NoMode
 from gumbelrace.laplace import passes, row_pool, table_model
 from gumbelrace.models import logistic, student
 
@@ -173,6 +173,71 @@ def test_a_pool_that_grows_too_long_is_thinned(dummy, monkeypatch):
     share = np.mean(rows[:, 1] == 1.0)
     before = np.mean(fit.kernel.pools.pool(0).rows[0][:, 1] == 1.0)
     assert abs(share - before) < 4.5 * np.sqrt(before * (1 / len(weights) + 1e-5))
+
+
+def test_rows_of_huge_weight_do_not_fill_the_memory(dummy):
+    """A chunk that would be drawn from a million times too often is drawn from at a lower rate, at once."""
+    case, table, columns = dummy
+    drawing = fitted(table, columns, pool_rows=100_000).kernel.pools.drawing
+    often = dataclasses.replace(drawing, rate=1e6 * drawing.rate)
+    _, rate, weights, rows, _ = often.of_chunk(passes.Chunk(0, 0, (case.x, case.y)))
+    assert 0.4 * often.most < len(weights) < 1.01 * often.most
+    expected = float(rate) * drawing.weighing.tried(drawing.model.of_data((case.x, case.y), case.size))[1]
+    assert abs(len(weights) - expected.sum()) < 4.5 * np.sqrt(expected.sum())
+    kind = case.x[:, 1] == 1.0
+    assert abs((rows[:, 1] == 1.0).sum() - expected[kind].sum()) < 4.5 * np.sqrt(expected[kind].sum())
+
+
+def test_a_row_of_high_leverage_that_the_subsample_lacks(tmp_path, monkeypatch):
+    """Oracle: quadrature."""
+    monkeypatch.setattr(table_model, "SUBSAMPLE_BYTES", 1)
+    x, y = simulated(60_000, 2)
+    x[-1], y[-1] = [300.0, 300.0], 1.0
+    table, columns = stored(tmp_path, x, y)
+    fit = fitted(table, columns, start=np.zeros(2))
+    share = table_model.FEWEST / len(x)
+    subsample = passes.Subsample(fit.kernel.pools.scanner, share)
+    assert not (fit.kernel.pools.scanner._made(subsample)[0] == 300.0).any()
+
+    def log_posterior(theta):
+        s = x @ theta
+        return y @ s - np.logaddexp(0.0, s).sum() + log_prior(theta)
+
+    trace = fit.sample(5_000, rng=1, progress=False)
+    check_moments(trace["position"], *quadrature(log_posterior, fit, nodes=80))
+
+
+@pytest.mark.parametrize("change", ["other rows", "one number", "fewer rows"])
+def test_a_file_that_changes_between_passes_is_refused(tmp_path, monkeypatch, change):
+    """Also by a checkpoint, whose passes were made with the file as it was."""
+    x, y = simulated(20_000, 2)
+    table, columns = stored(tmp_path / "rows", x, y)
+    path, made, kept = table.paths[0], passes.Scanner._made, tmp_path / "kept"
+
+    def changed(self, work):
+        if isinstance(work, passes.Sums):
+            rows = np.load(path)
+            if change == "other rows":
+                rows = 2.0 * rows
+            elif change == "one number":
+                rows[15_000, 1] += 1.0
+            np.save(path, rows[:15_000] if change == "fewer rows" else rows)
+        return made(self, work)
+
+    monkeypatch.setattr(passes.Scanner, "_made", changed)
+    with pytest.raises(InvalidFile, match="was changed after it was opened"):
+        fitted(table, columns, checkpoint=kept)
+    with pytest.raises(CheckpointMismatch):
+        fitted(gr.open_table(table.paths), columns, checkpoint=kept)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_missing_number_is_named(tmp_path, value):
+    x, y = simulated(30_000, 2)
+    x[25_000, 1] = value
+    table, columns = stored(tmp_path, x, y, files=3)
+    with pytest.raises(NoMode, match=r"rows-02\.npy has no finite number in row 5000 .* of column '1'"):
+        fitted(table, columns)
 
 
 def test_a_pool_that_is_used_up_is_drawn_again(plain, capsys):

@@ -70,6 +70,30 @@ def test_other_tails_are_left_alone(freedom, column):
             assert abs(below - chance) < 4.5 * np.sqrt(3.0 * chance * (1.0 - chance) / drawn.size)
 
 
+@pytest.mark.parametrize(
+    ("freedom", "column", "heavy"),
+    [(2.0, absent, True), (3.0, rare, True), (30.0, absent, False), (1.0, np.asarray, False)],
+)
+def test_of_tables_it_is_said_as_well(tmp_path, freedom, column, heavy):
+    """What is said of rows in memory, of the same rows on disk."""
+    x, y = simulated(2_000, 4)
+    x[:, 3] = column(x[:, 3])
+    np.save(tmp_path / "rows.npy", np.column_stack([x, y]))
+    fit = gr.posterior(
+        logistic.log_factor,
+        logistic.terms,
+        (list("0123"), "4"),
+        table=gr.Passes(gr.open_table(tmp_path / "rows.npy"), rng=0),
+        start=np.zeros(4),
+        log_prior=student(freedom),
+        progress=False,
+    )
+    assert fit.forecast.heavy == fitted(freedom, column).forecast.heavy == ("theta[3]",) * heavy
+    if heavy:
+        with pytest.warns(PoorFit, match=r"few rows or none tell of theta\[3\]"):
+            fit.sample(50, chains=1, rng=0, progress=False)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_warning_is_of_draws_that_are_wrong(seed):
     """Too few are far out, or too many, by more than 4.5 standard errors as above."""

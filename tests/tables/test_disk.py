@@ -1,7 +1,9 @@
 """Tables in files: what is read is what was written, whatever the kind of file; and it can be raced."""
 
 import gzip
+import os
 import pickle
+import platform
 from pathlib import Path
 
 import numpy as np
@@ -300,3 +302,35 @@ def test_bad_columns(path):
         list(gr.open_table(path, ["real", "small"]).chunks(["flag"]))
     with pytest.raises(errors.InvalidArgument, match="rows is 0"):
         list(gr.open_table(path).chunks(rows=0))
+
+
+def test_a_file_that_was_written_to_is_not_read_any_more(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((10, 2)))
+    table = gr.open_table(tmp_path / "a.npy")
+    sent = pickle.loads(pickle.dumps(table))
+    assert next(sent.chunks()).first == 0
+    packed = pickle.dumps(table)
+    os.utime(tmp_path / "a.npy", ns=(0, 1))
+    for read in (lambda: next(table.chunks()), lambda: next(sent.chunks()), lambda: pickle.loads(packed)):
+        with pytest.raises(errors.InvalidFile, match=r"a\.npy was changed after it was opened"):
+            read()
+    assert next(gr.open_table(tmp_path / "a.npy").chunks()).first == 0
+
+
+def test_a_copy_on_another_machine_has_its_own_time(tmp_path, monkeypatch):
+    np.save(tmp_path / "a.npy", np.zeros((10, 2)))
+    packed = pickle.dumps(gr.open_table(tmp_path / "a.npy"))
+    os.utime(tmp_path / "a.npy", ns=(0, 1))
+    monkeypatch.setattr(platform, "node", lambda: "elsewhere")
+    assert pickle.loads(packed).size == 10
+    np.save(tmp_path / "a.npy", np.zeros((11, 2)))
+    with pytest.raises(errors.InvalidFile, match="was changed"):
+        pickle.loads(packed)
+
+
+def test_a_shape_below_zero_is_refused(tmp_path):
+    with open(tmp_path / "a.npy", "wb") as file:
+        head = {"descr": "<f8", "fortran_order": False, "shape": (-5, 2)}
+        np.lib.format.write_array_header_1_0(file, head)
+    with pytest.raises(errors.InvalidFile, match=r"has shape \(-5, 2\)"):
+        gr.open_table(tmp_path / "a.npy")

@@ -154,8 +154,10 @@ def test_buckets_fit_into_memory():
     rows = type("Rows", (), {"size": 50_000_000, "row_bytes": 64})
     plan = module.planned(rows, 1e9)
     assert plan.buckets * 0.5e9 > 50_000_000 * 72
-    assert plan.buckets < 12
+    assert plan.buckets <= 800
     assert plan.block * 64 <= 2**25
+    assert plan.block * 64 / plan.buckets >= 2**15  # what is written at once
+    assert module.planned(type("Rows", (), {"size": 1000, "row_bytes": 64}), 1e9).buckets == 1
     with pytest.raises(errors.InvalidArgument, match="needs at least"):
         module.planned(type("Rows", (), {"size": 10**12, "row_bytes": 64}), 1e9)
     with pytest.raises(errors.InvalidArgument, match="give at least 16,777,216"):
@@ -237,7 +239,7 @@ def test_a_file_that_was_there_stays_if_a_run_fails(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module, "_write_all", full)
+    monkeypatch.setattr(module, "write_all", full)
     with pytest.raises(OSError, match="No space left") as caught:
         shuffle(table, tmp_path / "b.npy", seed=2)
     assert caught.value.filename == str(tmp_path / "b.npy")

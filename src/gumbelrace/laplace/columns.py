@@ -66,7 +66,7 @@ class Columns:
     def __init__(self, given: Sequence[Any]) -> None:
         self.given = tuple(given)
         self.of_rows = [isinstance(one, str) or is_names(one) for one in self.given]
-        listed = [[one] if isinstance(one, str) else list(one) for one in self._named]
+        listed = [[one] if isinstance(one, str) else list(one) for one in self.named]
         self.names = list(dict.fromkeys(name for names in listed for name in names))
         if not self.names:
             raise InvalidArgument(
@@ -74,7 +74,8 @@ class Columns:
             )
 
     @property
-    def _named(self) -> list[Any]:
+    def named(self) -> list[Any]:
+        """Those items that are names, or lists of them."""
         return [one for one, is_row in zip(self.given, self.of_rows, strict=True) if is_row]
 
     def check(self, table: Table) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from gumbelrace.chain.kernel_data import Search
 from gumbelrace.chain.trace import Trace
 from gumbelrace.core.random import Rng, as_generator
-from gumbelrace.errors import InvalidArgument, InvalidGenerator
+from gumbelrace.errors import InvalidArgument, InvalidGenerator, NoMode
 from gumbelrace.kernels.metropolis import Mixture
 from gumbelrace.kernels.normal_laws import NormalPseudoprior
 from gumbelrace.kernels.pooled import PooledMetropolis, PooledPosition
@@ -24,8 +24,8 @@ from gumbelrace.laplace.mode import Mode, find_mode
 from gumbelrace.laplace.model import Floats
 from gumbelrace.laplace.other_modes import warn_of_other_modes
 from gumbelrace.laplace.pass_store import opened_store, table_fingerprint
-from gumbelrace.laplace.passes import Scanner
-from gumbelrace.laplace.pilot import LAWS, root_of
+from gumbelrace.laplace.passes import Scanner, missing_number
+from gumbelrace.laplace.pilot import LAWS
 from gumbelrace.laplace.posterior import (
     FEW_SMALL_STEPS,
     OFTEN,
@@ -197,11 +197,10 @@ def identity_of(model: Any, scanner: Scanner) -> dict[str, Any]:
 def made_ready(model: Any, scanner: Scanner, pool_rows: int | None) -> Ready:
     """Find the mode, try the law, and draw the first pool."""
     said, whole = scanner.said, TableModel(model, scanner, subsampled(scanner))
-    mode = find_mode(whole)
+    mode = mode_of_table(whole)
     with said("other modes"):
         warn_of_other_modes(whole.few.few, mode, whole.size)
-    root = root_of(mode.precision)
-    points = points_around(root, whole.size)
+    points = points_around(mode, whole.size)
     for some in [points.of_normal] * is_quiet(whole, mode, points.of_normal) + [points]:
         pools = Pools(planned(whole, mode, some, pool_rows), mode)
         found = judged(whole, mode, some, pools.first(), 1.0)
@@ -209,7 +208,18 @@ def made_ready(model: Any, scanner: Scanner, pool_rows: int | None) -> Ready:
             break
     said.tell(f"forecast: {found.forecast}")
     said.tell(pools.remark)
-    return Ready(mode, root, found, pools)
+    return Ready(mode, points.root, found, pools)
+
+
+def mode_of_table(whole: TableModel) -> Mode:
+    """Find the mode; if there is none because a number is missing in the table, say which."""
+    try:
+        return find_mode(whole)
+    except NoMode as error:
+        missing = missing_number(whole.scanner)
+        if missing is None:
+            raise
+        raise NoMode(f"{missing}: replace it, or leave the row out. With it, {error}") from error
 
 
 def kernel_of(ready: Ready, log_prior: Any, method: Penalty) -> PooledMetropolis:

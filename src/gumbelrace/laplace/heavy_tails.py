@@ -5,13 +5,14 @@ factors do: Student's t law with few degrees of freedom, Cauchy's. Chains hardly
 stay for long where they do.
 """
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy  # its parts load when first used
 
 from gumbelrace.laplace.mode import Mode
-from gumbelrace.laplace.model import Floats, Model
+from gumbelrace.laplace.model import Floats, Model, Summed
 
 # Distances at which the posterior is looked at, in standard deviations: the next one only where it has
 # fallen by less than this share of what a normal law would have.
@@ -21,6 +22,8 @@ DISTANCES, SHARE = np.array([8.0, 16.0, 32.0, 64.0, 128.0]), 0.5
 MOST, TIMES = 0.004, 10.0
 # Rows say less than that share of what is known of a parameter: nothing, but for rounding.
 NOTHING = 1e-9
+# Of rows that lie in a table, those parameters alone are looked at of which they say less than that.
+LITTLE = 0.5
 # Parameters for which rows are read: as many as read about so many, and no fewer than that.
 AFFORDABLE, FEWEST = 2e7, 2
 
@@ -32,31 +35,76 @@ class Law(Protocol):
         """By how much the log density falls from a usual point to one that is so far out besides."""
 
 
+class Suspects(NamedTuple):
+    """Parameters whose tails may be heavy, those first of which rows tell least."""
+
+    alone: list[int]  # rows tell nothing of them
+    some: list[int]  # rows have to be read
+    along: Floats  # a column for each parameter: a standard deviation of it
+
+    def steps(self, parameter: int, sign: float) -> Floats:
+        """Give the steps from the mode at which the posterior is looked at, on one side."""
+        steps: Floats = sign * DISTANCES[:, None] * self.along[:, parameter]
+        return steps
+
+
+def suspects_of(mode: Mode, root: Floats, told_most: float = np.inf) -> Suspects:
+    """Give the parameters of which rows tell less than that, of the 1 that is known in all."""
+    along = root @ (root / np.linalg.norm(root, axis=1)[:, None]).T
+    told = -np.sum(along * (mode.factors.hessian @ along), axis=0)
+    order = np.argsort(told, kind="stable")
+    alone, some = order[told[order] < NOTHING], order[told[order] >= NOTHING]
+    return Suspects(alone.tolist(), some[told[some] < told_most].tolist(), along)
+
+
+def suspects_of_table(mode: Mode, root: Floats, size: int) -> Suspects:
+    """Give fewer: all their points are read in a pass, needed or not."""
+    suspects = suspects_of(mode, root, LITTLE)
+    most = max(FEWEST, int(AFFORDABLE / (2 * len(DISTANCES) * size)))
+    return suspects._replace(some=suspects.some[:most])
+
+
 def heavy_tailed(model: Model, mode: Mode, root: Floats, law: Law) -> list[int]:
-    """Give the parameters with too heavy tails for a law; those come first of which rows tell least."""
-    along = root @ (root / np.linalg.norm(root, axis=1)[:, None]).T  # a column each: a standard deviation
-    told = -np.sum(along * (mode.factors.hessian @ along), axis=0)  # by the rows, of 1 in all
-    enough, found = law.fall(DISTANCES[0], len(root)) + np.log(TIMES), []
-    passes = max(AFFORDABLE / model.size, 2.0 * len(DISTANCES) * FEWEST)  # over all rows
-    for i in np.argsort(told, kind="stable").tolist():
-        alone = bool(told[i] < NOTHING)
-        if passes < 2.0 and not alone:
+    """Give the parameters with too heavy tails for a law."""
+
+    def left(step: Floats) -> float:
+        return float(model.residuals(mode.theta, step).sum())
+
+    passes = max(AFFORDABLE / model.size, 2.0 * len(DISTANCES) * FEWEST)
+    return too_heavy(suspects_of(mode, root), model, mode, left, law, passes)
+
+
+def too_heavy(
+    suspects: Suspects,
+    model: Summed,
+    mode: Mode,
+    left: Callable[[Floats], float],
+    law: Law,
+    passes: float = np.inf,
+) -> list[int]:
+    """Give those with too heavy tails; `left` gives what expansions leave of all rows, by as many passes."""
+    enough, found = law.fall(DISTANCES[0], len(suspects.along)) + np.log(TIMES), []
+    for i in [*suspects.alone, *suspects.some]:
+        of_rows = None if i in suspects.alone else left
+        if of_rows and passes < 2.0:
             break
-        sides = np.stack([heights_along(model, mode, sign * along[:, i], alone) for sign in (1.0, -1.0)])
-        passes -= 0.0 if alone else 2.0 + float(np.isfinite(sides).sum())
+        steps = [suspects.steps(i, sign) for sign in (1.0, -1.0)]
+        sides = np.stack([heights_at_steps(model, mode, side, of_rows) for side in steps])
+        passes -= 2.0 + float(np.isfinite(sides).sum()) if of_rows else 0.0
         if sides[:, 0].max() > enough and share_far_out(sides) > MOST:
             found.append(i)
     return sorted(found)
 
 
-def heights_along(model: Model, mode: Mode, direction: Floats, prior_alone: bool) -> Floats:
-    """Give the log posterior at distances along a direction, less that at the mode; -inf where low."""
+def heights_at_steps(
+    model: Summed, mode: Mode, steps: Floats, left: Callable[[Floats], float] | None
+) -> Floats:
+    """Give the log posterior at steps, less that at the mode; -inf where low. None: rows tell nothing."""
     heights = np.full(len(DISTANCES), -np.inf)
     for k, distance in enumerate(DISTANCES):
-        step = distance * direction
-        height = model.log_prior(mode.theta + step) - mode.prior.value
-        if not prior_alone:
-            height += mode.factors.change(step) + float(model.residuals(mode.theta, step).sum())
+        height = model.log_prior(mode.theta + steps[k]) - mode.prior.value
+        if left is not None:
+            height += mode.factors.change(steps[k]) + left(steps[k])
         if not height > -0.5 * SHARE * distance**2:
             break
         heights[k] = height

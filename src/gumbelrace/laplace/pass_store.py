@@ -59,13 +59,14 @@ def opened_store(path: str | PathLike[str] | None, identity: dict[str, Any]) -> 
 
 
 def table_fingerprint(table: Table, columns: Columns, workers: Executor | None = None) -> dict[str, str]:
-    """Give a fingerprint of each file of a table: how many rows, and what the first of them are."""
+    """Give a fingerprint of each file of a table: rows, the first of them, when it was written."""
     found = of_shards(workers, partial(_of_file, columns), table.shards)
     return {f"file {k}": digest for k, digest in enumerate(found)}
 
 
 def _of_file(columns: Columns, shard: Table) -> str:
-    digest = hashlib.sha256(f"{shard.size} {columns.names}".encode())
+    written = [stamp and stamp[:2] for stamp in getattr(shard, "stamps", ())]  # of a file
+    digest = hashlib.sha256(f"{shard.size} {columns.names} {written}".encode())
     for _, arrays in islice(shard.chunks(columns.names, min(TOLD_BY, CHUNK)), 1):
         for name in columns.names:
             digest.update(np.ascontiguousarray(arrays[name]).tobytes())

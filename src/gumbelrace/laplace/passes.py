@@ -164,6 +164,35 @@ class Sums:
         return added(parts)
 
 
+@dataclass(frozen=True)
+class Missing:
+    """A pass that looks for the first number that is none, or infinite: its file, row and column."""
+
+    columns: Columns
+
+    def of_chunk(self, chunk: Chunk) -> list[Array]:
+        """Look at the numbers of a chunk."""
+        arrays = [np.atleast_2d(array.T) for array in self.columns.rows_of(chunk.data)]
+        found = np.argwhere(~np.concatenate([np.isfinite(array) for array in arrays]).T)[:1]
+        return [found + np.array([chunk.number * CHUNK, 0]), np.full(len(found), chunk.shard)]
+
+    def joined(self, parts: Iterable[list[Array]], shard: int) -> list[Array]:
+        """Give the first that was found."""
+        return [array[:1] for array in concatenated(parts)]
+
+
+def missing_number(scanner: Scanner) -> str | None:
+    """Say which number of a table is the first that is none, or infinite."""
+    places, shards, _ = scanner._made(Missing(scanner.columns))
+    if not len(places):
+        return None
+    row, column = places[0].tolist()
+    file = [shard for shard in scanner.table.shards if shard.size > 0][int(shards[0])]
+    listed = [name for one in scanner.columns.named for name in ([one] if isinstance(one, str) else one)]
+    name = getattr(file, "name", "the table")
+    return f"{name} has no finite number in row {row} (counted from 0) of column {listed[column]!r}"
+
+
 def added(parts: Iterable[list[Array]]) -> list[Array]:
     """Add up lists of arrays, in their order."""
     total: list[Array] = []

@@ -82,11 +82,13 @@ class Drawing:
         rows = self.scanner.columns.rows_of(chunk.data)
         trial, weights = self.weighing.tried(self.model.of_data(chunk.data, len(rows[0])))
         rng = self.scanner.rng(PICKS, self.number, chunk.shard, chunk.number)
-        ends = np.cumsum(weights)
-        count = rng.poisson(self.rate * ends[-1])
+        ends, rate = np.cumsum(weights), self.rate
+        while rate * ends[-1] > self.most:  # rows that the subsample has told nothing of
+            rate *= 0.5
+        count = rng.poisson(rate * ends[-1])
         picked = np.searchsorted(ends, np.sort(rng.random(count)) * ends[-1], side="right")
         picked = np.minimum(picked, len(ends) - 1)
-        return [trial.whole, np.array(self.rate), weights[picked], *(array[picked] for array in rows)]
+        return [trial.whole, np.array(rate), weights[picked], *(array[picked] for array in rows)]
 
     def joined(self, parts: Iterable[list[Array]], shard: int) -> list[Array]:
         """Add up what was found, and put draws together, all with the same rate."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gumbelrace.laplace.heavy_tails import Suspects, suspects_of_table, too_heavy
 from gumbelrace.laplace.mode import Mode
 from gumbelrace.laplace.model import Floats, Indices
 from gumbelrace.laplace.pilot import (
@@ -22,6 +23,7 @@ from gumbelrace.laplace.pilot import (
     points_far_out,
     points_of_laws,
     reading_by,
+    root_of,
 )
 from gumbelrace.laplace.row_pool import TOO_LONG, Drawing, Trial, Weighing, floor_of
 from gumbelrace.laplace.table_model import TableModel
@@ -45,31 +47,40 @@ class Points:
     root: Floats
     of_laws: Floats
     far: Floats
+    suspects: Suspects
 
     @property
     def steps(self) -> Floats:
         """All of them, as steps from the mode."""
-        return np.concatenate([self.of_laws, self.far]) @ self.root.T
+        near = np.concatenate([self.of_laws, self.far]) @ self.root.T
+        return np.concatenate([near, *self._in_tails])
+
+    @property
+    def _in_tails(self) -> list[Floats]:
+        """Steps along parameters whose tails may be heavy, as far as rows tell of them."""
+        return [self.suspects.steps(i, sign) for i in self.suspects.some for sign in (1.0, -1.0)]
 
     @property
     def laws(self) -> Indices:
         """The law that each belongs to; -1: none."""
         own = np.repeat(np.arange(len(self.of_laws) // POINTS), POINTS)
-        return np.concatenate([own, np.full(len(self.far), -1)])
+        return np.concatenate([own, np.full(len(self.steps) - len(own), -1)])
 
     @property
     def of_normal(self) -> "Points":
         """Those of the normal law, and those far out."""
-        return Points(self.root, self.of_laws[:POINTS], self.far)
+        return Points(self.root, self.of_laws[:POINTS], self.far, self.suspects)
 
     def priors(self, model: TableModel, mode: Mode) -> Floats:
         """Give the log prior at each, less that at the mode."""
         return np.array([model.log_prior(mode.theta + step) for step in self.steps]) - mode.prior.value
 
 
-def points_around(root: Floats, size: int) -> Points:
-    """Give the points of the laws, and some far out."""
-    return Points(root, points_of_laws(len(root))[0], points_far_out(root, size))
+def points_around(mode: Mode, size: int) -> Points:
+    """Give the points of the laws, some far out, and more where tails may be heavy."""
+    root = root_of(mode.precision)
+    own, far = points_of_laws(len(root))[0], points_far_out(root, size)
+    return Points(root, own, far, suspects_of_table(mode, root, size))
 
 
 @dataclass(frozen=True)
@@ -88,7 +99,7 @@ def judged(model: TableModel, mode: Mode, points: Points, trial: Trial, times: f
     with np.errstate(invalid="ignore"):
         heights = priors + known + times * trial.left
     heights = np.where(np.isfinite(heights), heights, -np.inf)
-    count = len(points.of_laws)
+    heights, count = heights[: len(points.of_laws) + len(points.far)], len(points.of_laws)
     densities = np.stack([law.log_density(points.of_laws) for law in LAWS])
     misfit = misfit_of(heights[:count], densities)
     if count == POINTS:
@@ -103,7 +114,17 @@ def judged(model: TableModel, mode: Mode, points: Points, trial: Trial, times: f
         heights[own] - densities[best, own], reading_by(variance, model.size), misfit, model.size
     )
     ruled_out = float(np.mean(trial.ruled_out[:count] > 0.0))
-    return Found(best, forecast._replace(ruled_out=ruled_out), settled)
+    heavy = heavy_parameters(model, mode, points, times * trial.left, best)
+    return Found(best, forecast._replace(ruled_out=ruled_out, heavy=heavy), settled)
+
+
+def heavy_parameters(
+    model: TableModel, mode: Mode, points: Points, left: Floats, law: int
+) -> tuple[str, ...]:
+    """Name the parameters whose tails are too heavy for a law, by what expansions leave at all points."""
+    known = {step.tobytes(): float(sum_) for step, sum_ in zip(points.steps, left, strict=True)}
+    found = too_heavy(points.suspects, model, mode, lambda step: known[step.tobytes()], LAWS[law])
+    return tuple(model.names[i] for i in found)
 
 
 def is_heavy_enough(heights: Floats, densities: Floats, z_far: Floats) -> bool:

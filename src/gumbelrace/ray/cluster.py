@@ -1,14 +1,19 @@
 """Ray as an executor of Python's own kind: work becomes tasks, and workers that die are replaced."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from gumbelrace.core.pool import use_processors
 from gumbelrace.errors import GumbelraceError, InvalidArgument, optional
 from gumbelrace.population.base import checked_count
+from gumbelrace.ray import watch
 
+Watch = subprocess.Popen[bytes]
 # Of the last function that this process, a worker, was given: its key, and itself.
 _LAST: dict[str, Any] = {}
 
@@ -26,7 +31,7 @@ class Cluster(Executor):
     address : str, optional
         The Ray to join: "auto" for the one that runs on this machine, "ray://host:10001" for another.
         Default: what this process has joined already, or what runs on this machine, or else a Ray of its
-        own, which ends with this process (killed, it may leave workers for a minute or two).
+        own, which ends with this process, also if that is killed.
     tries : int
         How often a piece of work is tried before its error is raised.
     **options
@@ -44,7 +49,7 @@ class Cluster(Executor):
 
     def __init__(self, address: str | None = None, *, tries: int = 4, **options: Any) -> None:
         self.tries, self._ray = checked_count(tries, "tries"), optional("ray", "ray")
-        self._joined = join(self._ray, address, options)
+        self._joined, self._watch = join(self._ray, address, options)
         settings = {"num_cpus": 1, "max_retries": tries - 1, "retry_exceptions": True}
         self._call = self._ray.remote(**settings)(called)
         self._under_way: set[Sent] = set()
@@ -74,6 +79,8 @@ class Cluster(Executor):
         if self._joined:
             self._ray.shutdown()
             self._joined = False
+        if self._watch is not None:
+            self._watch.wait()
 
     def plain(self, error: BaseException) -> BaseException:
         """Give the error that a function raised, or one that says how its worker ended."""
@@ -85,12 +92,12 @@ class Cluster(Executor):
         return error
 
 
-def join(ray: Any, address: str | None, options: dict[str, Any]) -> bool:
-    """Join a Ray, or start one; give whether it is to be left at the end."""
+def join(ray: Any, address: str | None, options: dict[str, Any]) -> tuple[bool, Watch | None]:
+    """Join a Ray, or start one; give whether it is to be left at the end, and what watches over our own."""
     if ray.is_initialized():
         if address is not None or options:
             raise InvalidArgument("this process has joined a Ray already; leave it first: ray.shutdown()")
-        return False
+        return False, None
     quiet = {"log_to_driver": False, "logging_level": "warning"}
     if address is None:
         address = "auto" if runs_here(ray, options) else "local"
@@ -98,7 +105,16 @@ def join(ray: Any, address: str | None, options: dict[str, Any]) -> bool:
         quiet["include_dashboard"] = False
     if not ray.is_initialized():
         ray.init(address=address, **quiet | options)
-    return True
+    return True, watch_over() if address == "local" else None
+
+
+def watch_over() -> Watch | None:
+    """Have what our own Ray has started end with this process, even if that is killed; see `watch`."""
+    if not Path("/proc/self/stat").exists():
+        return None
+    command = [sys.executable, "-I", "-S", watch.__file__]
+    nothing = subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
 
 
 def runs_here(ray: Any, options: dict[str, Any]) -> bool:

@@ -1,10 +1,11 @@
-"""Work on the next parts while the first is used."""
+"""Work on the next parts while the first is used, or on the last one while the next is made."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from queue import Full, Queue
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 Item = TypeVar("Item")
 # Items of a part that wait, and seconds after which a thread looks whether they are still wanted.
@@ -71,3 +72,36 @@ def _put(line: "Queue[Any]", item: Any, stop: threading.Event) -> None:
     while not stop.is_set():
         with suppress(Full):
             return line.put(item, timeout=PATIENCE)
+
+
+class Behind:
+    """A thread that does one thing while the next is made ready; a context that ends when all is done.
+
+    Examples
+    --------
+    >>> with Behind() as behind:
+    ...     for number in range(3):
+    ...         behind.do(print, number)
+    0
+    1
+    2
+    """
+
+    def __init__(self) -> None:
+        self._thread, self._doing = ThreadPoolExecutor(1), Future[Any]()
+        self._doing.set_result(None)
+
+    def do(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Begin a call after the one before has ended; what that one raised is raised."""
+        self._doing.result()
+        self._doing = self._thread.submit(function, *arguments)
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, failed: object, *error: object) -> None:
+        """Wait for the last call."""
+        self._thread.shutdown()
+        if failed is None:
+            self._doing.result()

@@ -20,7 +20,7 @@ from gumbelrace.tables.opened import ArrayFile, OpenFile, open_file, open_files
 from gumbelrace.tables.population import Chunks, Wanted, names_and_notes, open_scores
 from gumbelrace.tables.record import is_shuffled
 from gumbelrace.tables.rowfile import Reads
-from gumbelrace.tables.source import files_of
+from gumbelrace.tables.source import Stamp, check_stamp, files_of, stamp_of
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 Columns = dict[str, NDArray[Any]]
@@ -126,12 +126,22 @@ class DiskTable:
         What a user should know of how it is read.
     reads : Reads
         Bytes that have been read through this object, and the stretches in which they lay.
+    stamps : list
+        Of each file, its bytes and when it was last written to: one that has changed since is not read.
     """
 
     def __init__(
-        self, paths: Sequence[Path], name: str, wanted: Wanted, shuffled: bool | None = None
+        self,
+        paths: Sequence[Path],
+        name: str,
+        wanted: Wanted,
+        shuffled: bool | None = None,
+        stamps: Sequence[Stamp | None] | None = None,
     ) -> None:
         self.paths, self.name, self._wanted, self._asked = list(paths), name, wanted, shuffled
+        # Of a table that is read several times, by several processes, all must read the same.
+        self.stamps = list(stamps or map(stamp_of, self.paths))
+        self._check_unchanged()
         self.reads, self._kept = Reads(), ExitStack()
         with open_files(self.paths, wanted.dialect) as file:
             names, notes = names_and_notes(file, wanted, least=1)
@@ -147,7 +157,7 @@ class DiskTable:
 
     def __reduce__(self) -> Any:
         """Leave to pickle what the table was opened by: another process opens it for itself."""
-        return DiskTable, (self.paths, self.name, self._wanted, self._asked)
+        return DiskTable, (self.paths, self.name, self._wanted, self._asked, self.stamps)
 
     def __enter__(self) -> Self:
         """Return the table, which is closed at the end."""
@@ -197,7 +207,14 @@ class DiskTable:
         """The files of the table, each a table; of one file, the table itself."""
         if len(self.paths) == 1:
             return (self,)
-        return tuple(DiskTable([path], str(path), self._wanted, self._asked) for path in self.paths)
+        return tuple(
+            DiskTable([path], str(path), self._wanted, self._asked, [stamp])
+            for path, stamp in zip(self.paths, self.stamps, strict=True)
+        )
+
+    def _check_unchanged(self) -> None:
+        for path, stamp in zip(self.paths, self.stamps, strict=True):
+            check_stamp(path, stamp)
 
     def chunks(self, columns: Sequence[str] | None = None, rows: int = 65_536) -> Iterator[Chunk]:
         """Read columns from front to back.
@@ -231,15 +248,19 @@ class DiskTable:
             self._copy.file.reads = reads
             yield from regrouped(self._copy.arrays(names, rows=rows), rows)
             return
+        self._check_unchanged()
         with open_file(self.paths[0], self._wanted.dialect, reads) as file:
             yield from regrouped(file.arrays(names, processors(), rows), rows)
+        self._check_unchanged()
 
     def row_blocks(self, dtype: np.dtype[Any], count: int) -> Iterator[NDArray[Any]]:
         """Read all columns, `count` rows at a time, as rows of such a type: as they lie, if they lie so."""
         for shard in self.shards:
+            shard._check_unchanged()
             with open_file(shard.paths[0], shard._wanted.dialect, self.reads) as file:
                 if isinstance(file, ArrayFile) and file.lies_as(self.columns, dtype):
                     yield from file.rows_as_they_lie(count)
+                    shard._check_unchanged()
                     continue
             for _, columns in shard.chunks(self.columns, count):
                 yield as_rows(list(columns.values()), dtype)
@@ -247,8 +268,11 @@ class DiskTable:
     @cached_property
     def _copy(self) -> ArrayFile:
         """The rows of a CSV file as numbers, in a temporary file."""
+        self._check_unchanged()
         with open_file(self.paths[0], self._wanted.dialect, self.reads) as file:
-            return self._kept.enter_context(copied(file, self.columns))
+            found = self._kept.enter_context(copied(file, self.columns))
+        self._check_unchanged()
+        return found
 
     def population(self) -> Chunks:
         """Give the population of rewards that methods read, with an arm for each column.

@@ -52,7 +52,7 @@ def npy_layout(source: Source) -> "Layout":
     except (ValueError, KeyError, EOFError) as error:
         raise InvalidFile(f"{name} is not a .npy file, or is damaged; save it again by np.save") from error
     _check_dtype(dtype, name)
-    if len(shape) != (1 if dtype.names else 2):
+    if len(shape) != (1 if dtype.names else 2) or min(shape) < 0:
         raise InvalidFile(
             f"{name} has shape {shape}; it must be (rows, columns), with a column for each candidate"
         )

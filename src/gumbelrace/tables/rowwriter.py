@@ -11,6 +11,9 @@ import numpy as np
 from gumbelrace.errors import optional
 from gumbelrace.tables.rowwise import Bytes, Rowwise
 
+# Bytes written at a time: for more, the system looks for memory that lies side by side, which takes long.
+PIECE = 2**16
+
 
 class Writer(Protocol):
     """An open file that rows are written to."""
@@ -35,7 +38,25 @@ def _npy(file: Any, rows: Rowwise) -> Iterator[Writer]:
     descr = np.lib.format.dtype_to_descr(rows.dtype)
     head = {"descr": descr, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_2_0(file, head)
-    yield file
+    yield _Bytes(file)
+
+
+class _Bytes:
+    """Rows written as they lie in memory."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, block: Bytes) -> None:
+        """Write some rows."""
+        write_all(self._file, block)
+
+
+def write_all(file: Any, rows: Bytes) -> None:
+    """Write all bytes of some rows."""
+    left = rows.reshape(-1).data
+    while len(left):
+        left = left[file.write(left[:PIECE]) :]
 
 
 @contextmanager

@@ -4,15 +4,17 @@ Every row goes to a bucket, all with the same chance and each row by itself; a b
 memory, is put in uniform order, and the buckets are written one after the other. Whatever the sizes of the
 buckets turn out to be, all orders of the rows are equally likely (Rao 1961; Sandelius 1962). To scatter a
 block of rows, it is shuffled and cut into lengths drawn from the multinomial law: the same law, and what
-goes to a bucket lies side by side.
+goes to a bucket lies side by side. Buckets fit into the processor's cache where they can, so that rows
+change places there; what is written is written by another thread meanwhile.
 """
 
 import math
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,19 +24,21 @@ from numpy.typing import NDArray
 from gumbelrace.core.atomic import UNFINISHED, unfinished
 from gumbelrace.core.random import as_generator
 from gumbelrace.errors import InvalidArgument, InvalidFile
+from gumbelrace.tables.ahead import Behind
 from gumbelrace.tables.disk import DiskTable
 from gumbelrace.tables.population import SILENT, Advance, Progress
 from gumbelrace.tables.record import record_of, record_path, write_record
 from gumbelrace.tables.rowwise import Bytes, Rowwise
-from gumbelrace.tables.rowwriter import open_writer
+from gumbelrace.tables.rowwriter import open_writer, write_all
 from gumbelrace.tables.writing import check_table_output
 
 GIGABYTE = 10**9
 # Share of the memory for a bucket and the order of its rows, and for a block that is scattered.
 BUCKET_SHARE, BLOCK_SHARE = 0.5, 0.1
 LARGEST_BLOCK, ORDER_BYTES = 2**25, 8
-# Files that a process may have open, with some to spare.
-MOST_BUCKETS = 800
+# Files that a process may have open, with some to spare; what a bucket is given of a block, at least; and
+# what a processor's cache holds.
+MOST_BUCKETS, LEAST_PART, CACHED = 800, 2**15, 2**23
 LEAST_MEMORY = 16 * 2**20
 ROOM_TO_SPARE = 1.05  # a head, row groups
 
@@ -84,7 +88,7 @@ def shuffle(
     ...     np.save(sorted_rows, np.arange(10).reshape(5, 2))
     ...     shuffle(gr.open_table(sorted_rows), target, seed=1)
     ...     np.load(target).tolist(), gr.open_table(target).shuffled
-    ([[8, 9], [0, 1], [2, 3], [4, 5], [6, 7]], True)
+    ([[4, 5], [8, 9], [0, 1], [6, 7], [2, 3]], True)
     """
     path = Path(target)
     check_table_output(path)
@@ -105,11 +109,12 @@ def planned(rows: Rowwise, memory: float) -> Plan:
     block = max(1, int(min(BLOCK_SHARE * memory, LARGEST_BLOCK)) // rows.row_bytes)
     needed = rows.size * (rows.row_bytes + ORDER_BYTES)
     # A bucket may turn out larger than the mean, by a few deviations.
-    buckets = max(1, math.ceil(1.02 * needed / (BUCKET_SHARE * memory)))
-    if buckets > MOST_BUCKETS:
+    fewest = max(1, math.ceil(1.02 * needed / (BUCKET_SHARE * memory)))
+    if fewest > MOST_BUCKETS:
         least = 1.02 * needed / (BUCKET_SHARE * MOST_BUCKETS)
         raise InvalidArgument(f"memory is {memory:.3g} bytes; this table needs at least {least:.3g}")
-    return Plan(buckets, block)
+    fast = min(needed // CACHED, block * rows.row_bytes // LEAST_PART, MOST_BUCKETS)
+    return Plan(max(fewest, fast), block)
 
 
 def check_room(rows: Rowwise, target: Path) -> None:
@@ -130,7 +135,7 @@ def check_not_source(table: DiskTable, target: Path) -> None:
 def _shuffled(
     rows: Rowwise, plan: Plan, target: Path, rng: np.random.Generator, advance: Advance
 ) -> Iterator[Bytes]:
-    """Give all rows in random order, a block after the other; each takes the place of the one before."""
+    """Give all rows in random order; a block stays as it is until the second after it is asked for."""
     with ExitStack() as kept:
         # Without a name, they are gone however this process ends.
         buckets: list[Any] = [
@@ -138,11 +143,11 @@ def _shuffled(
             for _ in range(plan.buckets)
         ]
         # New memory has to be cleared by the system, which takes as long as to fill it: it is used again.
-        room = np.empty((plan.block, rows.row_bytes), np.uint8)
-        counts = _scatter(rows, room, buckets, rng, advance)
+        rooms = cycle(np.empty((2, plan.block, rows.row_bytes), np.uint8))
+        counts = _scatter(rows.blocks(plan.block), rooms, buckets, rng, advance)
         memory, done = np.empty((max(counts), rows.row_bytes), np.uint8), rows.size
         for bucket, count in zip(buckets, counts, strict=True):
-            for block in _in_order(bucket, memory[:count], room, rng):
+            for block in _in_order(bucket, memory[:count], rooms, rng):
                 yield block
                 done += len(block)
                 advance(done)
@@ -150,30 +155,38 @@ def _shuffled(
 
 
 def _scatter(
-    rows: Rowwise, room: Bytes, buckets: Sequence[Any], rng: np.random.Generator, advance: Advance
+    blocks: Iterable[Bytes],
+    rooms: Iterator[Bytes],
+    buckets: Sequence[Any],
+    rng: np.random.Generator,
+    advance: Advance,
 ) -> list[int]:
     """Put each row into a bucket; return how many each has."""
     counts, done = np.zeros(len(buckets), np.int64), 0
     chances = np.full(len(buckets), 1.0 / len(buckets))
-    for block in rows.blocks(len(room)):
-        here = rng.multinomial(len(block), chances)
-        mixed = block if len(buckets) == 1 else taken(block, rng.permutation(len(block)), room)
-        for bucket, part in zip(buckets, np.split(mixed, np.cumsum(here)[:-1]), strict=True):
-            _write_all(bucket, part)
-        counts += here
-        done += len(block)
-        advance(done)
+    with Behind() as behind:
+        for block in blocks:
+            here = rng.multinomial(len(block), chances)
+            mixed = taken(block, rng.permutation(len(block)), next(rooms))
+            behind.do(_write_parts, buckets, np.split(mixed, np.cumsum(here)[:-1]))
+            counts += here
+            done += len(block)
+            advance(done)
     found: list[int] = counts.tolist()
     return found
 
 
-def _in_order(bucket: Any, memory: Bytes, room: Bytes, rng: np.random.Generator) -> Iterator[Bytes]:
+def _in_order(
+    bucket: Any, memory: Bytes, rooms: Iterator[Bytes], rng: np.random.Generator
+) -> Iterator[Bytes]:
     """Read a bucket into memory, and give its rows in random order."""
     _read_all(bucket, memory)
     bucket.truncate(0)  # the room is needed for what is written
     order = rng.permutation(len(memory))
-    for first in range(0, len(memory), len(room)):
-        yield taken(memory, order[first : first + len(room)], room)
+    while len(order):
+        room = next(rooms)
+        yield taken(memory, order[: len(room)], room)
+        order = order[len(room) :]
 
 
 def taken(rows: Bytes, order: NDArray[np.int64], room: Bytes) -> Bytes:
@@ -182,10 +195,9 @@ def taken(rows: Bytes, order: NDArray[np.int64], room: Bytes) -> Bytes:
     return rows.take(order, axis=0, out=room[: len(order)], mode="clip")
 
 
-def _write_all(file: Any, rows: Bytes) -> None:
-    left = rows.reshape(-1).data
-    while len(left):
-        left = left[file.write(left) :]
+def _write_parts(buckets: Sequence[Any], parts: Sequence[Bytes]) -> None:
+    for bucket, part in zip(buckets, parts, strict=True):
+        write_all(bucket, part)
 
 
 def _read_all(file: Any, rows: Bytes) -> None:
@@ -201,9 +213,9 @@ def _write(rows: Rowwise, target: Path, seed: int, blocks: Iterator[Bytes]) -> N
     new = record.with_name(record.name + UNFINISHED)
     try:
         with unfinished(target) as path:
-            with open_writer(path, target.suffix.lower(), rows) as writer:
+            with open_writer(path, target.suffix.lower(), rows) as writer, Behind() as behind:
                 for block in blocks:
-                    writer.write(block)
+                    behind.do(writer.write, block)
             write_record(record_of(path, rows.columns, rows.size, seed), new)
             record.unlink(missing_ok=True)  # of another file
         os.replace(new, record)

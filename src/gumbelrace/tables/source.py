@@ -3,6 +3,7 @@
 import errno
 import glob
 import io
+import platform
 import shutil
 import sys
 import tempfile
@@ -19,6 +20,20 @@ COLUMNS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq")
 ARRAYS = (".npy", ".npz")
 # What pipes begin with that hold no plain CSV.
 BEGINNINGS = {b"\x93NUMPY": ".npy", b"PK\x03\x04": ".npz", b"PAR1": ".parquet", b"\x1f\x8b": ".csv.gz"}
+
+
+class Stamp(NamedTuple):
+    """What tells a file from the same file after a change."""
+
+    bytes: int
+    written: int  # when, by its machine
+    machine: str  # others may have copies, written at other times
+
+    def fits(self, other: "Stamp") -> bool:
+        """Whether another one may be of the same file, as far as it is of the same machine."""
+        return self.bytes == other.bytes and (
+            self.written == other.written or self.machine != other.machine
+        )
 
 
 class Source(NamedTuple):
@@ -70,6 +85,20 @@ def _tables_within(folder: Path) -> list[Path]:
             f"meant by a pattern, such as {folder}/*{next(iter(kinds))}"
         )
     return tables
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """Give the stamp of a file; None of pipes and what is not there."""
+    if not path.is_file():
+        return None
+    found = path.stat()
+    return Stamp(found.st_size, found.st_mtime_ns, platform.node())
+
+
+def check_stamp(path: Path, before: Stamp | None) -> None:
+    """Refuse a file that has changed since; one that is gone is for others to refuse."""
+    if before is not None and (now := stamp_of(path)) is not None and not now.fits(before):
+        raise InvalidFile(f"{path} was changed after it was opened; open it again, and begin anew")
 
 
 @contextmanager
