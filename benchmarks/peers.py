@@ -14,7 +14,7 @@ states      Student-t regression, 100,000 rows, three coefficients of ten values
             PyMC's CategoricalGibbsMetropolis proposes uniformly (its default) or proportionally, compiled
             by numba. "evaluations" are shares of those of an exact sweep; "law off" is the largest total
             variation of the law of one coefficient from enumeration, beside that of as many independent
-            draws.
+            draws as the chain's are worth.
 regression  logistic, 100,000 rows, 10 coefficients: the workers of `posteriors.py`, and SGLD of BlackJAX on
             batches of 1,000 rows with a control variate at the mode. All draw for --seconds.
 graph       the Potts model of Poisson-Gibbs, every pair of 100 x 100 sites coupled; Poisson-Gibbs is
