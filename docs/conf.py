@@ -1,3 +1,4 @@
+import re
 import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -21,7 +22,7 @@ html_math_renderer = "mathml"
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
-autodoc_typehints_description_target = "documented"
+autodoc_typehints_description_target = "documented_params"  # what is returned is described already
 napoleon_google_docstring = False
 # Attributes as fields of their class: documented members are then not described twice.
 napoleon_use_ivar = True
@@ -37,3 +38,24 @@ html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#1f5f8b", "color-brand-content": "#1f5f8b"},
     "dark_css_variables": {"color-brand-primary": "#85bfe8", "color-brand-content": "#85bfe8"},
 }
+
+
+def one_entry_each(app, what, name, obj, options, lines):
+    """Repeat a description that attributes share: of `low, high : float` Sphinx would make one of type low."""
+    for section in [n for n, line in enumerate(lines) if line == "Attributes"]:
+        n = section + 2
+        while n < len(lines) and not (lines[n] and lines[n + 1 : n + 2] and lines[n + 1].startswith("---")):
+            if shared := re.fullmatch(r"(\w+(?:, \w+)+)( : .*)?", lines[n]):
+                text = lines[n + 1 : end_of(lines, n + 1)]
+                entries = [[one + (shared[2] or ""), *text] for one in shared[1].split(", ")]
+                lines[n : n + 1 + len(text)] = [line for entry in entries for line in entry]
+            n = end_of(lines, n + 1)
+
+
+def end_of(lines, n):
+    """Give the first line from n on that is neither indented nor empty."""
+    return next((k for k in range(n, len(lines)) if lines[k][:1].strip()), len(lines))
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", one_entry_each, priority=400)  # before napoleon
