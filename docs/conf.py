@@ -22,11 +22,11 @@ html_math_renderer = "mathml"
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
-autodoc_typehints_description_target = "documented_params"  # what is returned is described already
+autodoc_typehints_description_target = "documented"
 napoleon_google_docstring = False
 # Attributes as fields of their class: documented members are then not described twice.
 napoleon_use_ivar = True
-napoleon_use_rtype = False
+napoleon_use_rtype = True  # else autodoc adds it once more
 
 html_theme = "furo"
 pygments_style, pygments_dark_style = "friendly", "github-dark"
@@ -41,7 +41,7 @@ html_theme_options = {
 
 
 def one_entry_each(app, what, name, obj, options, lines):
-    """Repeat a description that attributes share: of `low, high : float` Sphinx would make one of type low."""
+    """Repeat a description that attributes share: Sphinx takes `low` for the type of `low, high : float`."""
     for section in [n for n, line in enumerate(lines) if line == "Attributes"]:
         n = section + 2
         while n < len(lines) and not (lines[n] and lines[n + 1 : n + 2] and lines[n + 1].startswith("---")):
