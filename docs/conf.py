@@ -41,7 +41,7 @@ html_theme_options = {
 
 
 def one_entry_each(app, what, name, obj, options, lines):
-    """Repeat a description that attributes share: Sphinx takes `low` for the type of `low, high : float`."""
+    """Repeat a description that attributes share: Sphinx takes `low` in `low, high : float` for a type."""
     for section in [n for n, line in enumerate(lines) if line == "Attributes"]:
         n = section + 2
         while n < len(lines) and not (lines[n] and lines[n + 1 : n + 2] and lines[n + 1].startswith("---")):
