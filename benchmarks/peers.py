@@ -1,4 +1,4 @@
-"""Ours beside what people would use instead: six jobs, the same work for everyone, one run.
+"""Ours beside what people would use instead: six jobs, the same work for everyone.
 
     python benchmarks/peers.py [--quick] [--only states regression ...] [--contenders ours ...]
         [--sizes candidates=40 ...] [--data MENTIONS] [--seconds 5] [--limit 300]
@@ -6,7 +6,8 @@
 
 Each contender runs in a process of its own, in an environment that is made with pip where there is none
 (3 GB for MH-SS). Seconds are the processor's, one thread; set-up is what is done before the first draw,
-compiling included, and rates are without it. "~" marks fewer than 100 effective draws.
+compiling included, and rates are without it. "~" marks fewer than 100 effective draws. What it printed
+on 2026-11-18 at full size, and where peers win and why, is in docs/benchmarks.md, "Peers".
 
 states      Student-t regression, 100,000 rows, three coefficients of ten values each; a draw is a sweep
             over them. Ours is `gr.Gibbs` with a second-order control variate at the mode, and without one.
@@ -14,7 +15,7 @@ states      Student-t regression, 100,000 rows, three coefficients of ten values
             PyMC's CategoricalGibbsMetropolis proposes uniformly (its default) or proportionally, compiled
             by numba. "evaluations" are shares of those of an exact sweep; "law off" is the largest total
             variation of the law of one coefficient from enumeration, beside that of as many independent
-            draws.
+            draws as the chain's are worth.
 regression  logistic, 100,000 rows, 10 coefficients: the workers of `posteriors.py`, and SGLD of BlackJAX on
             batches of 1,000 rows with a control variate at the mode. All draw for --seconds.
 graph       the Potts model of Poisson-Gibbs, every pair of 100 x 100 sites coupled; Poisson-Gibbs is

@@ -184,14 +184,16 @@ def rings(axes: Any) -> None:
 
 
 def rows(figure: Any) -> None:
-    """Draw rows a step of a random walk, with and without an expansion, while N grows."""
-    (axes,) = titled(figure, ["Rows read a step, logistic regression"], left=0.12, wspace=0.0)
+    """Draw the rows per step of a random walk, with and without an expansion, while N grows."""
+    (axes,) = titled(figure, ["Rows read per step, logistic regression"], left=0.12, wspace=0.0)
     sizes = [1_000, 3_162, 10_000, 31_622, 100_000]
     found = np.array([rows_a_step(size) for size in sizes])
     names = ("without control variate", "with an expansion at the mode")
-    for name, line, colour, dash in zip(names, found.T, (BAD, ACCENT), DASHES, strict=False):
+    for name, line, colour, dash, place in zip(
+        names, found.T, (BAD, ACCENT), DASHES, (0.2, 1.5), strict=False
+    ):
         axes.plot(sizes, line, "o", color=colour, linestyle=dash)
-        axes.text(sizes[-1], line[-1] / 5.0, name, ha="right", color=colour)
+        axes.text(sizes[-1], place * line[-1], name, ha="right", color=colour)
     axes.plot(sizes, sizes, color=QUIET, linestyle=":")
     axes.text(sizes[1], 1.6 * sizes[1], "all rows", ha="right")
     log_axis(axes.xaxis, count)

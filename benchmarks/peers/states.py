@@ -174,7 +174,7 @@ def measured(make: Callable[[Data], Sweep], ask: Any) -> dict[str, Any]:
         "rate": effective / spent,
         "share": float(np.mean(evaluations)) / (COLUMNS * STATES * ask.size),
         "effective": effective,
-        "off": [distance(part, law) for part in (labels, drawn(states, law, len(labels)))],
+        "off": [distance(part, law) for part in (labels, drawn(states, law, int(effective)))],
     }
 
 

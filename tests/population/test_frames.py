@@ -48,6 +48,8 @@ def test_columns_are_arms(frame):
     outcome = gr.best(frame, rng=0)
     assert (outcome, outcome.name) == (gr.best(REWARDS, rng=0), "bee")
     assert repr(outcome).startswith("Outcome(arm=1 'bee', ")
+    assert str(outcome).startswith("best is arm 1 (bee), ")
+    assert "\nnext is arm 2 (cat), " in str(outcome)
     draws = gr.sample(frame, log_prior=-REWARDS.sum(axis=0), size=90, rng=0)
     assert draws.names == [NAMES[arm] for arm in draws.arms]
     assert all(f"{name}: {draws.names.count(name)}" in repr(draws) for name in NAMES)

@@ -99,8 +99,8 @@ class Outcome:
         Share of all rewards that was read; NaN in the midst of a step.
     promise : Promise
         How likely an error was; in the midst of a step, where nobody asks, nothing is promised.
-    name : str or None
-        The name of the arm, where arms have names.
+    arm_names : tuple of str, or None
+        The names of all arms, where they have names.
     law_error : float
         How far the law of the answer is off, by what was read, if the method is right in law only.
     ended : Ended or None
@@ -114,9 +114,14 @@ class Outcome:
     tied: bool = False
     fraction: float = field(default=math.nan, compare=False)
     promise: Promise = field(default=Promise(1.0), compare=False)
-    name: str | None = field(default=None, compare=False)
+    arm_names: tuple[str, ...] | None = field(default=None, compare=False)
     law_error: float = field(default=0.0, compare=False)
     ended: Ended | None = field(default=None, compare=False)
+
+    @property
+    def name(self) -> str | None:
+        """The name of the arm, where arms have names."""
+        return None if self.arm_names is None else self.arm_names[self.arm]
 
     @cached_property
     def estimates(self) -> Estimates | None:
@@ -161,7 +166,6 @@ class Outcome:
         """Say in a few lines which arm is best, what was read, and how sure that is."""
         if math.isnan(self.fraction):
             return repr(self)
-        name = "" if self.name is None else f" ({self.name})"
         tied = ", and another has the same sum" * self.tied
         ground = "proved" if self.promise.proved else f"assuming that {self.promise.assumption}"
         sure = f"wrong with a probability of at most {self.promise.delta:g}, {ground}"
@@ -169,12 +173,17 @@ class Outcome:
             sure = "exact"
         looks = f"{self.looks:,} look{'' if self.looks == 1 else 's'}"
         read = f"{self.fraction:.2%} of the rewards read ({self.evaluations:,}), {looks}"
-        best = f"best is arm {self.arm}{name}{self._mean(self.arm)}{tied}"
+        best = f"best is {self._named(self.arm)}{self._mean(self.arm)}{tied}"
         return "\n".join([best, *self._next(), read, sure, *self._intervals()])
 
     def _next(self) -> list[str]:
         second = self.runner_up
-        return [] if second is None else [f"next is arm {second}{self._mean(second)}, {self.gap:.3g} less"]
+        if second is None:
+            return []
+        return [f"next is {self._named(second)}{self._mean(second)}, {self.gap:.3g} less"]
+
+    def _named(self, arm: int) -> str:
+        return f"arm {arm}" + (f" ({self.arm_names[arm]})" if self.arm_names else "")
 
     def _intervals(self) -> list[str]:
         """Say how sure the intervals are, where some were shown."""
@@ -197,8 +206,7 @@ class Outcome:
     def of(self, population: Population, promise: Promise) -> "Outcome":
         """Return the same with what follows from where it was found."""
         fraction = self.evaluations / max(population.rewards, 1)
-        name = population.names[self.arm] if population.names else None
-        return replace(self, fraction=fraction, promise=promise, name=name)
+        return replace(self, fraction=fraction, promise=promise, arm_names=population.names)
 
 
 def weakest(promises: Sequence[Promise]) -> Promise:
