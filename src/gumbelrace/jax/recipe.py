@@ -32,6 +32,7 @@ from gumbelrace.laplace.posterior import (
     Fit,
     check_dimension,
     faster_blocks,
+    forecast_by_blocks,
 )
 from gumbelrace.laplace.progress import Progress
 from gumbelrace.population.base import checked_count
@@ -160,7 +161,7 @@ def made_ready(model: JaxModel, said: Progress) -> JaxPosterior:
         chains = chains_of(model, mode, fit.pilot)
     else:
         chains = sweeps_of(model, planned)
-        forecast = planned.forecast._replace(ruled_out=forecast.ruled_out, heavy=forecast.heavy)
+        forecast = forecast_by_blocks(fit, planned)
     said.tell(f"forecast: {forecast}")
     with in_double():
         at_mode = jax.tree.map(np.asarray, model.unravel(jnp.asarray(mode.theta)))

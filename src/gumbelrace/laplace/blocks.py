@@ -92,6 +92,14 @@ class Planned(NamedTuple):
     law: Law
     forecast: Forecast
 
+    def fall_to(self, step: Floats, distance: float) -> float:
+        """By how much the log density of the coordinates' laws falls from the mode to a step."""
+        bends = np.concatenate([block.bends for block in self.blocks])
+        order = np.concatenate([block.coordinates for block in self.blocks])
+        starts, columns, values = self.law.whitening
+        z = scipy.sparse.csr_array((values, columns, starts)) @ step
+        return float(log_densities(z[order], bends).sum())
+
 
 def plan_blocks(model: BlockModel, mode: Mode) -> Planned:
     """Cut parameters into blocks that are accepted often enough, and read few rows."""

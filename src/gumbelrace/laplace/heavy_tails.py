@@ -5,8 +5,8 @@ factors do: Student's t law with few degrees of freedom, Cauchy's. Chains hardly
 stay for long where they do.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import scipy  # its parts load when first used
@@ -17,8 +17,8 @@ from gumbelrace.laplace.model import Floats, Model, Summed
 # Distances at which the posterior is looked at, in standard deviations: the next one only where it has
 # fallen by less than this share of what a normal law would have.
 DISTANCES, SHARE = np.array([8.0, 16.0, 32.0, 64.0, 128.0]), 0.5
-# The share of the posterior farther out than the first of them that is too much, if the law that proposes
-# has so many times less there.
+# The share of the posterior farther out than one of them that is too much, if the law that proposes has so
+# many times less there.
 MOST, TIMES = 0.004, 10.0
 # Rows say less than that share of what is known of a parameter: nothing, but for rounding.
 NOTHING = 1e-9
@@ -28,11 +28,9 @@ LITTLE = 0.5
 AFFORDABLE, FEWEST = 2e7, 2
 
 
-class Law(Protocol):
-    """What proposes."""
-
-    def fall(self, distance: float, dimension: int) -> float:
-        """By how much the log density falls from a usual point to one that is so far out besides."""
+# By how much the log density of a law that proposes falls to a step from the mode, so many standard
+# deviations long.
+Fall = Callable[[Floats, float], float]
 
 
 class Suspects(NamedTuple):
@@ -64,14 +62,20 @@ def suspects_of_table(mode: Mode, root: Floats, size: int) -> Suspects:
     return suspects._replace(some=suspects.some[:most])
 
 
-def heavy_tailed(model: Model, mode: Mode, root: Floats, law: Law) -> list[int]:
-    """Give the parameters with too heavy tails for a law."""
+def heavy_tailed(
+    model: Model, mode: Mode, root: Floats, fall: Fall, among: Sequence[int] | None = None
+) -> list[int]:
+    """Give the parameters with too heavy tails for a law, of all or among some."""
 
     def left(step: Floats) -> float:
         return float(model.residuals(mode.theta, step).sum())
 
     passes = max(AFFORDABLE / model.size, 2.0 * len(DISTANCES) * FEWEST)
-    return too_heavy(suspects_of(mode, root), model, mode, left, law, passes)
+    suspects = suspects_of(mode, root)
+    if among is not None:
+        alone, some = ([i for i in part if i in among] for part in suspects[:2])
+        suspects = suspects._replace(alone=alone, some=some)
+    return too_heavy(suspects, model, mode, left, fall, passes)
 
 
 def too_heavy(
@@ -79,21 +83,28 @@ def too_heavy(
     model: Summed,
     mode: Mode,
     left: Callable[[Floats], float],
-    law: Law,
+    fall: Fall,
     passes: float = np.inf,
 ) -> list[int]:
-    """Give those with too heavy tails; `left` gives what expansions leave of all rows, by as many passes."""
-    enough, found = law.fall(DISTANCES[0], len(suspects.along)) + np.log(TIMES), []
+    """Give those with too heavy tails; `left` gives what expansions leave of all rows, `passes` times."""
+    found = []
     for i in [*suspects.alone, *suspects.some]:
         of_rows = None if i in suspects.alone else left
         if of_rows and passes < 2.0:
             break
         steps = [suspects.steps(i, sign) for sign in (1.0, -1.0)]
         sides = np.stack([heights_at_steps(model, mode, side, of_rows) for side in steps])
+        falls = np.array([list(map(fall, side, DISTANCES)) for side in steps])
         passes -= 2.0 + float(np.isfinite(sides).sum()) if of_rows else 0.0
-        if sides[:, 0].max() > enough and share_far_out(sides) > MOST:
+        if reaches_farther(sides, falls):
             found.append(i)
     return sorted(found)
+
+
+def reaches_farther(sides: Floats, falls: Floats) -> bool:
+    """Whether too much of a posterior lies beyond a distance at which the law that proposes is too low."""
+    low = (sides - falls).max(axis=0) > np.log(TIMES)
+    return any(low[k] and share_far_out(sides, k) > MOST for k in range(len(DISTANCES)))
 
 
 def heights_at_steps(
@@ -111,8 +122,9 @@ def heights_at_steps(
     return heights
 
 
-def share_far_out(heights: Floats) -> float:
-    """Give the share of a parameter's posterior beyond the first distance, from heights on two sides."""
-    densities = np.exp(heights) * DISTANCES
-    masses = scipy.integrate.trapezoid(densities, np.log(DISTANCES), axis=1)
+def share_far_out(heights: Floats, first: int = 0) -> float:
+    """Give the share of a parameter's posterior beyond a distance, from heights on two sides."""
+    distances = DISTANCES[first:]
+    densities = np.exp(heights[:, first:]) * distances
+    masses = scipy.integrate.trapezoid(densities, np.log(distances), axis=1)
     return float(masses.sum() / np.sqrt(2.0 * np.pi))

@@ -61,8 +61,9 @@ class Tails(NamedTuple):
         densities: Floats = height - volume - d * np.log(self.scale)
         return densities
 
-    def fall(self, distance: float, dimension: int) -> float:
+    def fall_to(self, step: Floats, distance: float) -> float:
         """By how much the log density falls from a usual point to one that is so far out besides."""
+        dimension = len(step)
         points = np.zeros((2, dimension))
         points[:, 0] = np.sqrt([dimension - 1.0, dimension - 1.0 + distance**2])
         near, far = self.log_density(points).tolist()
@@ -143,7 +144,7 @@ def pilot_of(model: Model, mode: Mode) -> Pilot:
     weights = weights_of(sizes)
     read = foreseen_reading(changes_of(model, mode, shift + moved_points(law, root)), weights)
     forecast = forecast_of(heights[own] - densities[best, own], read, misfit, model.size)
-    heavy = tuple(model.names[i] for i in heavy_tailed(model, mode, root, law))
+    heavy = tuple(model.names[i] for i in heavy_tailed(model, mode, root, law.fall_to))
     return Pilot(root, law, weights, forecast._replace(ruled_out=ruled_out, heavy=heavy))
 
 

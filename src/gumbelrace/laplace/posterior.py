@@ -16,6 +16,7 @@ from gumbelrace.kernels.normal_laws import NormalPseudoprior
 from gumbelrace.kernels.target import Position
 from gumbelrace.laplace.blocks import Planned, plan_blocks
 from gumbelrace.laplace.convergence import split_rhat, warn_of_fit, warn_of_rhat
+from gumbelrace.laplace.heavy_tails import heavy_tailed
 from gumbelrace.laplace.mode import Mode, find_mode, listed
 from gumbelrace.laplace.model import Floats
 from gumbelrace.laplace.other_modes import warn_of_other_modes
@@ -161,7 +162,7 @@ def made_ready(model: Any, log_prior: Any, method: Method | None, said: Progress
     forecast, planned = fit.pilot.forecast, faster_blocks(model, mode, fit.rate, said)
     if planned is not None:
         kernel = Blocks(planned.blocks, planned.law, log_prior=log_prior, method=method)  # type: ignore[arg-type]
-        forecast = planned.forecast._replace(ruled_out=forecast.ruled_out, heavy=forecast.heavy)
+        forecast = forecast_by_blocks(fit, planned)
     elif forecast.acceptance <= SELDOM:
         kernel = tuned(kernel, kernel.start(fit.law.mean))
     if forecast.ruled_out > 0.0 and isinstance(method, Exact):
@@ -176,6 +177,15 @@ def fitted(fit: Fit, log_prior: Any, method: Method | None) -> tuple[Fit, Metrop
     settled = needs_bounds(kernel.method) or isinstance(kernel.method, Exact) or is_good(fit)
     chosen = fit if settled else better(fit)
     return chosen, kernel if chosen is fit else at_once(chosen, log_prior, method)
+
+
+def forecast_by_blocks(fit: Fit, planned: Planned) -> Forecast:
+    """Give what is expected of sweeps; tails that are too heavy for one law may not be for laws of blocks."""
+    model, forecast = fit.model, fit.pilot.forecast
+    suspected = [list(model.names).index(name) for name in forecast.heavy]
+    heavy = heavy_tailed(model, fit.mode, fit.pilot.root, planned.fall_to, suspected)
+    names = tuple(model.names[i] for i in heavy)
+    return planned.forecast._replace(ruled_out=forecast.ruled_out, heavy=names)
 
 
 def needs_bounds(method: Any) -> bool:

@@ -123,7 +123,7 @@ def heavy_parameters(
 ) -> tuple[str, ...]:
     """Name the parameters whose tails are too heavy for a law, by what expansions leave at all points."""
     known = {step.tobytes(): float(sum_) for step, sum_ in zip(points.steps, left, strict=True)}
-    found = too_heavy(points.suspects, model, mode, lambda step: known[step.tobytes()], LAWS[law])
+    found = too_heavy(points.suspects, model, mode, lambda step: known[step.tobytes()], LAWS[law].fall_to)
     return tuple(model.names[i] for i in found)
 
 
