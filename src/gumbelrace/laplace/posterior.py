@@ -180,7 +180,7 @@ def fitted(fit: Fit, log_prior: Any, method: Method | None) -> tuple[Fit, Metrop
 
 
 def forecast_by_blocks(fit: Fit, planned: Planned) -> Forecast:
-    """Give what is expected of sweeps; tails that are too heavy for one law may not be for laws of blocks."""
+    """Give what is expected of sweeps, whose laws may reach tails that are too heavy for a single one."""
     model, forecast = fit.model, fit.pilot.forecast
     suspected = [list(model.names).index(name) for name in forecast.heavy]
     heavy = heavy_tailed(model, fit.mode, fit.pilot.root, planned.fall_to, suspected)
