@@ -46,9 +46,10 @@ beside all rows: Student-t 106 x (numba), 182 x (PyMC), 244 x (JAX), 100 groups 
 
 Seconds of the processor to 1,000 effective draws with a million rows: 27 by numba, 18 through PyMC, 14 by
 JAX, 29 by HMCECS, 67 by MH-SS; about 150 by NumPyro, 490 by nutpie and 610 by PyMC's NUTS (~); 9 by all
-rows, which is the fastest where no more draws are needed. Student-t: 81, 36 and 23 by numba, PyMC and JAX,
-~49 by all rows, 79 by HMCECS: the mode takes 45 s by numba. 100 groups: 21, 58, 12, and 9 by all rows;
-1,000 groups: 48, 83, 32, and ~31.
+rows, which is the fastest where no more draws are needed. From empty caches (--cold) through PyMC: 55 (goal
+60: met), and 137 of the clock at a load of 18. Student-t: 81, 36 and 23 by numba, PyMC and JAX, ~49 by all
+rows, 79 by HMCECS: the mode takes 45 s by numba. 100 groups: 21, 58, 12, and 9 by all rows; 1,000 groups:
+48, 83, 32, and ~31.
 
 Beside long runs of NUTS with our law, N = 20,000 (2026-11-18): largest difference of means in standard
 errors (4 are allowed), of standard deviations (5%), and what chance alone gives once in a hundred
