@@ -33,7 +33,7 @@ draws; * from an earlier day and an earlier version; - not run; . not for this m
     NUTS, nutpie           107       ~2.3        ~15           -           -           -             -
     NUTS, NumPyro          537       ~9.7       ~8.1       *~3.5           -           -             -
     NUTS, our law          553       ~7.1       ~4.2        *~34           -           -             -
-    HMCECS               3,810      3,430        323        *~37       3,910           -             -
+    HMCECS               3,810      3,430        323        *~37       3,910         ~15             -
     MH-SS                  784        911          -           .           .           .             .
 
 Goals, on logistic regressions, by numba: 1,000 x NUTS as people run it: met (1,350 or more); 100 x NUTS
@@ -42,7 +42,8 @@ rows, 100 x with a million: met but for rare indicators (38, 1,600, 29; 4.9: few
 there, about 100 are read for a draw, twice as many as elsewhere); 100 x MH-SS: met (926, 998). Through PyMC
 and JAX all rows are beaten by less than was wanted: 2.9, 99, 15, 1.6 x and 3.7, 118, 5.1, 0.5 x. Elsewhere,
 beside all rows: Student-t 106 x (numba), 182 x (PyMC), 244 x (JAX), 100 groups 55, 29, 20 x, 1,000 groups
-~2.5, 1.2, 4 x; beside HMCECS: Student-t 8.8, 15, 20 x. NUTS and ADVI were not run there.
+~2.5, 1.2, 4 x; beside HMCECS: Student-t 8.8, 15, 20 x, 100 groups ~700 x or more. NUTS and ADVI were not
+run there.
 
 Seconds of the processor to 1,000 effective draws with a million rows: 27 by numba, 18 through PyMC, 14 by
 JAX, 29 by HMCECS, 67 by MH-SS; about 150 by NumPyro, 490 by nutpie and 610 by PyMC's NUTS (~); 9 by all
