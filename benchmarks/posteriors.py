@@ -34,7 +34,7 @@ draws; * from an earlier day and an earlier version; - not run; . not for this m
     NUTS, NumPyro          537       ~9.7       ~8.1       *~3.5           -           -             -
     NUTS, our law          553       ~7.1       ~4.2        *~34           -           -             -
     HMCECS               3,810      3,430        323        *~37       3,910         ~15             -
-    MH-SS                  784        911          -           .           .           .             .
+    MH-SS                  784        911          -           -           .           .             .
 
 Goals, on logistic regressions, by numba: 1,000 x NUTS as people run it: met (1,350 or more); 100 x NUTS
 with our law: met (460 or more); 25 x HMCECS, 100 x with a million rows: met (180 or more; 265); 25 x all
@@ -73,7 +73,7 @@ indicators need a longer run of NUTS:
     groups_100       numba    2.9    2.9%       4.6%     10,700    8,740  met
     groups_100        pymc    2.3    2.7%       4.1%     12,200    8,740  met
     groups_100         jax    2.1    2.9%       5.0%      5,220    8,740  met
-    groups_1000      numba      -       -          -          -        -  not run
+    groups_1000      numba      -       -          -          -        -  not in 240 s
     groups_1000       pymc      -       -          -          -        -  not run
     groups_1000        jax    4.0   11.2%      96.9%         11    2,790  missed
 """
