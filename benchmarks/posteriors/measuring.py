@@ -71,10 +71,17 @@ def sizes_of(draws: Any) -> Any:
 
 
 def errors_of_sd(draws: Any) -> Any:
-    """Monte Carlo error of each coordinate's standard deviation."""
+    """Monte Carlo error of each coordinate's standard deviation, by its squares' own effective size.
+
+    Squares are those of differences from the mean: of coordinates far from zero, squares themselves go up
+    and down as the coordinates do, and NUTS, whose draws alternate, would seem surer than it is.
+    """
     from arviz_stats.base import array_stats
 
-    return array_stats.mcse(np.asarray(draws), chain_axis=0, draw_axis=1, method="sd")
+    squares = np.square(np.asarray(draws) - np.mean(draws, axis=(0, 1)))
+    sizes = array_stats.ess(squares, chain_axis=0, draw_axis=1, method="mean")
+    sd = np.sqrt(squares.mean(axis=(0, 1)))
+    return 0.5 * squares.std(axis=(0, 1)) / np.sqrt(np.minimum(sizes, squares[..., 0].size)) / sd
 
 
 def report(chain: Chain) -> dict[str, Any]:
