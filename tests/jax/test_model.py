@@ -87,7 +87,7 @@ def test_coordinates_have_names_and_the_setting_of_jax_is_left(monkeypatch):
     [
         ({"x": X, "y": Y[:-1]}, {}, ShapeMismatch, r"y of the data has shape \(69,\)"),
         ({"x": X, "y": 1.0}, {}, ShapeMismatch, r"y of the data has shape \(\)"),
-        ({"x": X, "y": Y}, {"size": 71}, ShapeMismatch, "71"),
+        ({"x": X, "y": Y}, {"size": 71}, ShapeMismatch, r"shape \(70, 2\), and size is 71"),
         ({}, {}, InvalidArgument, "no arrays"),
         ({"x": X, "y": Y}, {"log_prior": lambda theta: theta["b"]}, InvalidArgument, r"log_prior .*\(2,\)"),
     ],
@@ -118,6 +118,8 @@ def test_arguments_of_other_kinds(changed, text):
 def test_a_log_factor_gives_a_number():
     with pytest.raises(InvalidArgument, match=r"log_factor gives an array of shape \(2,\)"):
         raced.posterior(lambda theta, row: row * theta, X, start=np.zeros(2))
+    with pytest.raises(InvalidArgument, match="log_factor returns None; it must return a number"):
+        raced.posterior(lambda theta, row: None, X, start=np.zeros(2))
 
 
 def test_a_flat_posterior_is_refused_and_its_parameter_named():

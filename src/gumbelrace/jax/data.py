@@ -29,11 +29,12 @@ def as_rows(data: Any, size: int | None) -> Any:
     if not leaves:
         raise InvalidArgument("data has no arrays; give a pytree of arrays with N rows each")
     count = leaves[0][1].shape[:1] if size is None else (size,)
+    wanted = f"others have {count[0] if count else 'no'} rows" if size is None else f"size is {size}"
     for path, leaf in leaves:
         if leaf.shape[:1] != count or leaf.shape[:1] == ():
             raise ShapeMismatch(
-                f"{name_of(path, 'an array')} of the data has shape {leaf.shape}, and others have "
-                f"{count or 'no'} rows; what is no row belongs into log_factor itself"
+                f"{name_of(path, 'an array')} of the data has shape {leaf.shape}, and {wanted}; what is no "
+                "row belongs into log_factor itself"
             )
     if count == (0,):
         raise InvalidArgument("data has no rows")

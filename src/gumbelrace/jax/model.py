@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy  # its parts load when first used
 
+from gumbelrace.errors import InvalidArgument
 from gumbelrace.jax.data import entries, name_of
 from gumbelrace.jax.packages import in_double, jax, jnp, lax
 from gumbelrace.jax.sums import chunk_of, derivatives, left_over, over_chunks, rows_at
@@ -105,6 +106,8 @@ class JaxModel:
             one = jax.tree.map(lambda leaf: leaf[:1], self.rows)
             at_start = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), self.example)
             factors = jax.eval_shape(self.log_factors, at_start, one, self.whole)
+            if not isinstance(factors, jax.ShapeDtypeStruct):
+                raise InvalidArgument(f"log_factor returns {factors!r}; it must return a number for a row")
             prior = jax.eval_shape(lambda *of: jnp.asarray(self.prior_of(*of)), at_start, self.whole)
         return {"log_factor": factors.update(shape=factors.shape[1:]), "log_prior": prior}
 

@@ -106,8 +106,9 @@ class Forecast(NamedTuple):
 
     def __str__(self) -> str:
         """Say it in a line."""
+        again = " (blocks read some of them again)" if self.rows > self.size else ""
         return (
-            f"{self.rows:,.0f} of {self.size:,} rows a step, {self.acceptance:.0%} accepted, "
+            f"{self.rows:,.0f} of {self.size:,} rows a step{again}, {self.acceptance:.0%} accepted, "
             f"{self.effective:.2g} effective draws a step"
         )
 
