@@ -4,6 +4,10 @@ Logistic regression with 10 coefficients on rows in a .npy file, float64: 100 mi
 (`--quick`: 1 million). Chains of the table and of arrays in memory are compared on the first million rows:
 effective draws a second of processor time, and means and standard deviations. Every fit runs in a process
 of its own, whose peak of resident memory is shown; those of tables may have 2 GB at most (RLIMIT_DATA).
+
+2026-11-18, two cores with other work: 5 passes over 100 million rows, 44 GB read in 416 s (446 s of the
+processor), 0.7 GB resident, 115,000 effective draws a second; on the first million rows 75,000 from the
+table and 79,000 in memory, means within 0.02 standard deviations of each other and these within 2%.
 """
 
 import argparse
