@@ -30,8 +30,8 @@ draws; * from an earlier day and an earlier version; - not run; . not for this m
     jax                *70,200     65,900     10,000       1,710      79,400      10,500           176
     all rows            19,000        560      1,980       3,230        ~325         533           ~44
     NUTS, PyMC              79       ~1.8       ~2.3           -           -           -             -
-    NUTS, nutpie           107       ~2.3        ~15           -           -           -             -
-    NUTS, NumPyro          537       ~9.7       ~8.1       *~3.5           -           -             -
+    NUTS, nutpie           107       ~2.3        ~15        ~7.6           -       ~0.57          ~2.1
+    NUTS, NumPyro          537       ~9.7       ~8.1       *~3.5      ~0.072           -             -
     NUTS, our law          553       ~7.1       ~4.2        *~34           -           -             -
     HMCECS               3,810      3,430        323        *~37       3,910         ~15             -
     MH-SS                  784        911          -           -           .           .             .
@@ -48,7 +48,7 @@ run there.
 Seconds of the processor to 1,000 effective draws with a million rows: 27 by numba, 18 through PyMC, 14 by
 JAX, 29 by HMCECS, 67 by MH-SS; about 150 by NumPyro, 490 by nutpie and 610 by PyMC's NUTS (~); 9 by all
 rows, which is the fastest where no more draws are needed. From empty caches (--cold) through PyMC: 55 (goal
-60: met), and 137 of the clock at a load of 18. Student-t: 81, 36 and 23 by numba, PyMC and JAX, ~49 by all
+60: met), 51 of the clock (137 at a load of 18). Student-t: 81, 36 and 23 by numba, PyMC and JAX, ~49 by all
 rows, 79 by HMCECS: the mode takes 45 s by numba. 100 groups: 21, 58, 12, and 9 by all rows; 1,000 groups:
 48, 83, 32, and ~31.
 

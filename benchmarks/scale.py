@@ -16,8 +16,8 @@ best read 8.8% in 269 stretches of 0.65 MB (processor 0.2 s); sample 4.1% a draw
 shuffle: a .npy file of 50 million rows (2 million with --quick) of 8 columns of float64, in 1 GB (64 MB),
 beside a plain copy of the same file; both end with what was written on disk. Where rows come from and where
 they go is compared in 100 x 100 cells by chi-square. On 2026-11-18, on one core of a machine with a load of
-25: copy 28.3 s (processor 2.3), shuffle 81.4 s (11.2), 46 MB, 0.35 of the speed of the copy, p = 0.15. The
-ratio is not settled: in trials an hour before, with copies of 3 to 6 s, it was 0.15 to 0.28.
+25: copy 28.3 s (processor 2.3), shuffle 81.4 s (11.2), 46 MB, 0.35 of the speed of the copy, p = 0.15;
+with nothing else running, copy 1.7 s (1.1), shuffle 7.9 s (9.1), 0.22.
 
 ray, --simulate: see scale_ray.py.
 """
