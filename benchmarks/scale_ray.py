@@ -1,7 +1,8 @@
 """Passes by workers of Ray: one and two of them on this machine, and a simulation of many. See scale.py.
 
 ray: seconds of a pass that sums derivatives, and of one that draws a pool, by one worker and by two; the
-second pass of each kind is timed, since the first one compiles. It needs two idle processors.
+second pass of each kind is timed, since the first one compiles. Then whole fits without workers and with
+two, whose start and compiling count: when workers pay. It needs two idle processors.
 
 simulate: hours from files to 10,000 effective draws of a logistic regression with 10 coefficients in
 float32, by five passes (a subsample, three sums, a pool). Measured here, in processor seconds: what rows
@@ -81,6 +82,27 @@ def one_and_two_workers(quick: bool) -> None:
         one, two = seconds[kind, 1], seconds[kind, 2]
         lines.append([kind, f"{one:.2f}", f"{two:.2f}", f"{rows / two:,.0f}", f"{one / two:.2f}"])
     show(f"ray: a pass over {rows:,} rows", "pass | s, 1 worker | s, 2 | rows a second | times", lines)
+    break_even(quick)
+
+
+def break_even(quick: bool) -> None:
+    """Time whole fits by this process alone, and by two workers of a Ray that is started for them."""
+    from gumbelrace.ray import Cluster
+
+    lines = []
+    for rows in (100_000, 400_000) if quick else (1_000_000, 4_000_000, 12_000_000):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            write(folder, 40_000)
+            fitted(folder)  # compiles
+            write(folder, rows)
+            started = time.perf_counter()
+            fitted(folder)
+            alone, started = time.perf_counter() - started, time.perf_counter()
+            with Cluster("local", num_cpus=2, object_store_memory=200_000_000) as cluster:
+                fitted(folder, cluster)
+            lines.append([f"{rows:,}", f"{alone:.1f}", f"{time.perf_counter() - started:.1f}"])
+    show("ray: whole fits", "rows | s, no workers | s, 2 workers, their start included", lines)
 
 
 def measured(quick: bool) -> dict[str, float]:
