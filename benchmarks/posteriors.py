@@ -21,7 +21,8 @@ BlackJAX's, on batches of 1,000 rows with gradients less those at the mode, from
 
 Effective samples a second of the processor, 2026-11-17 and 18, two cores with much other work (a load of 10
 to 30 when most of the last four columns were measured: good to a factor of two), 2 to 5 s each; ~ from few
-draws; * from an earlier day and an earlier version; - not run; . not for this model:
+draws; * from an earlier day and an earlier version; - not run; . not for this model;
+ours before the laws of blocks were bent:
 
                      logistic,  logistic,  logistic,  rare indi-  Student-t,    Poisson,      Poisson,
                        N = 3e4    N = 1e6     d = 50      cators     N = 1e6  100 groups  1,000 groups
