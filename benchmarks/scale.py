@@ -14,10 +14,10 @@ best read 8.8% in 269 stretches of 0.65 MB (processor 0.2 s); sample 4.1% a draw
 49,901 stretches of 0.65 MB (processor 49 s, clock 420 s), p = 0.64, and 0.86 in memory.
 
 shuffle: a .npy file of 50 million rows (2 million with --quick) of 8 columns of float64, in 1 GB (64 MB),
-beside a plain copy of the same file; both end with what was written on disk. Where rows come from and where
-they go is compared in 100 x 100 cells by chi-square. On 2026-11-18, on one core of a machine with a load of
-25: copy 28.3 s (processor 2.3), shuffle 81.4 s (11.2), 46 MB, 0.35 of the speed of the copy, p = 0.15;
-with nothing else running, copy 1.7 s (1.1), shuffle 7.9 s (9.1), 0.22.
+beside a plain copy of the same file, three times; both end with what was written on disk. Where rows come
+from and where they go is compared in 100 x 100 cells by chi-square. On 2026-11-18, with nothing else
+running: copy 2.0 to 2.6 s (processor 1.2 to 1.7), shuffle 6.7 to 7.8 s (8.1 to 9.2), 173 MB with what numba
+takes, 0.27 to 0.33 of the speed of the copy, p = 0.18.
 
 ray, --simulate: see scale_ray.py.
 """
@@ -37,7 +37,14 @@ from scipy.special import chdtrc
 from shared import run_sections, show
 
 SEED, COLUMNS, CHUNK = 1, 10, 250_000
-WIDTH, CELLS = 8, 100
+WIDTH, CELLS, ROUNDS = 8, 100, 3
+
+# What the next two begin with: memory, in bytes.
+STATUS = """
+def status(name):
+    lines = open("/proc/self/status").read().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name))
+"""
 
 # Run by a process of its own, which limits itself.
 FILES = """
@@ -45,10 +52,6 @@ import json, resource, sys, time
 import numpy as np, gumbelrace as gr
 small, large, limit, draws = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 spreads = list(map(float, sys.argv[5:]))
-
-def status(name):
-    lines = open("/proc/self/status").read().splitlines()
-    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name))
 
 def asked(path, count, spread):
     found = []
@@ -74,16 +77,16 @@ print(json.dumps({
 """
 
 SHUFFLE = """
-import json, resource, sys, time
+import json, sys, time
 import gumbelrace as gr
 from gumbelrace.tables.shuffle import shuffle
 source, target, memory = sys.argv[1], sys.argv[2], float(sys.argv[3])
 table = gr.open_table(source, [str(i) for i in range(8)])
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = status("VmHWM")
 started, busy = time.perf_counter(), time.process_time()
 shuffle(table, target, seed=1, memory=memory)
 seconds = time.perf_counter() - started, time.process_time() - busy
-print(json.dumps([*seconds, 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)]))
+print(json.dumps([*seconds, status("VmHWM") - before]))
 """
 
 
@@ -157,16 +160,19 @@ def shuffle(quick: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         source, copy, target = (Path(folder) / f"{name}.npy" for name in ("source", "copy", "target"))
         write_numbered(source, rows)
-        size = source.stat().st_size
-        copied = seconds_of_copy(source, copy)
-        copy.unlink()
-        seconds, busy, peak = asked(SHUFFLE, source, target, memory)
-        p_value = positions(target, rows)
-    lines = [
-        ["copy", *(f"{value:.1f}" for value in copied), "", ""],
-        ["shuffle", f"{seconds:.1f}", f"{busy:.1f}", f"{peak / 1e6:.0f}", f"{copied[0] / seconds:.2f}"],
-    ]
-    header = " | s | processor s | MB | of the speed of a copy"
+        size, lines = source.stat().st_size, []
+        for _ in range(ROUNDS):
+            seconds_of_copy(source, copy)  # brings the source into memory, for both
+            copied = seconds_of_copy(source, copy)
+            copy.unlink()
+            os.sync()  # what is not on disk yet would hold up the next
+            seconds, busy, peak = asked(SHUFFLE, source, target, memory)
+            p_value = positions(target, rows)
+            target.unlink()
+            os.sync()
+            times = [f"{value:.1f}" for value in (*copied, seconds, busy)]
+            lines.append([*times, f"{peak / 1e6:.0f}", f"{copied[0] / seconds:.2f}"])
+    header = "copy s | processor s | shuffle s | processor s | MB | of the speed of a copy"
     show(f"shuffle: {rows:,} rows, {size / 1e9:.2g} GB, uniform with p = {p_value:.2f}", header, lines)
 
 
@@ -205,7 +211,7 @@ def positions(path: Path, rows: int) -> float:
 
 def asked(code: str, *arguments: object) -> dict | list:
     """Run code in a new process; give what it prints."""
-    command = [sys.executable, "-c", code, *map(str, arguments)]
+    command = [sys.executable, "-c", STATUS + code, *map(str, arguments)]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 

@@ -353,7 +353,8 @@ def no_space(*arguments, **options):
 def test_two_runs_do_not_write_to_one_checkpoint(tmp_path):
     pytest.importorskip("fcntl")
     walk(tmp_path)
-    with module._locked(tmp_path), pytest.raises(CheckpointBusy, match="another run"):
+    held = module.alone(tmp_path / module.LOCK, AssertionError())
+    with held, pytest.raises(CheckpointBusy, match="another run"):
         walk(tmp_path)
 
 

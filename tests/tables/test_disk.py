@@ -334,3 +334,18 @@ def test_a_shape_below_zero_is_refused(tmp_path):
         np.lib.format.write_array_header_1_0(file, head)
     with pytest.raises(errors.InvalidFile, match=r"has shape \(-5, 2\)"):
         gr.open_table(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("hidden", ["_temporary/0", ".ipynb_checkpoints"])
+def test_hidden_folders_are_left_out(tmp_path, hidden):
+    (tmp_path / hidden).mkdir(parents=True)
+    for folder in (tmp_path, tmp_path / hidden):
+        np.save(folder / "rows.npy", np.ones((10, 2)))
+    assert gr.open_table(tmp_path).size == 10
+
+
+@pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="there are no longer numbers")
+def test_numbers_longer_than_double_are_refused(tmp_path):
+    np.save(tmp_path / "long.npy", np.ones((10, 2), np.longdouble))
+    with pytest.raises(errors.InvalidFile, match="float32 or float64"):
+        gr.open_table(tmp_path / "long.npy")

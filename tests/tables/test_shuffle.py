@@ -120,32 +120,15 @@ def unevenness(tmp_path: Path, seeds: range) -> float:
 def test_all_orders_are_equally_likely(tmp_path, monkeypatch):
     """Eight shuffles, chi-square over positions, false alarms 1e-4.
 
-    Negative controls: buckets that are written as they were filled, and rows that go to buckets in turn.
+    Negative controls: buckets that are written as they were filled, and the first rows in the first bucket.
     """
     assert unevenness(tmp_path, range(8)) > FALSE_ALARM
-    in_order = module._in_order
-
-    class Unshuffled:
-        def permutation(self, count):
-            return np.arange(count)
-
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_in_order", lambda *given: in_order(*given[:-1], Unshuffled()))
+        patch.setattr(module, "random_order", lambda count, rng: np.arange(count))
         assert unevenness(tmp_path, range(8)) < FALSE_ALARM
-    chances = [0.7, *[0.05] * 6]
-    scatter = module._scatter
-
-    class Sorted:
-        """Sends the first rows of each block to the first buckets."""
-
-        def multinomial(self, count, _):
-            return np.random.default_rng(0).multinomial(count, chances)
-
-        def permutation(self, count):
-            return np.arange(count)
-
+    counts = np.array([14_000, *[1_000] * 6])
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_scatter", lambda *given: scatter(*given[:3], Sorted(), given[4]))
+        patch.setattr(module, "scattered", lambda rows, buckets, room, rng: (rows.copy(), counts))
         patch.setattr(module, "planned", lambda rows, memory: Plan(7, 20_000))
         assert unevenness(tmp_path, range(8)) < FALSE_ALARM
 
@@ -283,3 +266,40 @@ def test_what_cannot_be_written_is_said_first(tmp_path, monkeypatch):
     monkeypatch.setattr(module.shutil, "disk_usage", lambda folder: type("Usage", (), {"free": 1000}))
     with pytest.raises(errors.InvalidFile, match=r"has 1e-06 GB left, but .* to write b\.npy"):
         shuffle(table, tmp_path / "b.npy")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")
+def test_two_runs_do_not_write_the_same_file(tmp_path, monkeypatch):
+    """A second one would cut short what the first has written, and neither would notice."""
+    table, target = gr.open_table(write(tmp_path / "a.npy", MIXED), list(MIXED)), tmp_path / "b.npy"
+    order, refused = module.random_order, []
+
+    def meanwhile(count, rng):
+        monkeypatch.setattr(module, "random_order", order)
+        with pytest.raises(errors.InvalidFile, match=r"another run is writing .*b\.npy") as refusal:
+            shuffle(table, target, seed=2)
+        refused.append(refusal)
+        return order(count, rng)
+
+    monkeypatch.setattr(module, "random_order", meanwhile)
+    shuffle(table, target, seed=1)
+    assert len(refused) == 1
+    assert sorted(columns_of(target, ["row"])["row"]) == list(range(ROWS))
+    assert {path.name for path in tmp_path.iterdir()} == {"a.npy", "b.npy", "b.npy.json"}
+
+
+def test_a_folder_does_not_get_its_own_rows_again(tmp_path):
+    (tmp_path / "parts").mkdir()
+    table = gr.open_table(write(tmp_path / "parts" / "a.npy", MIXED).parent, list(MIXED))
+    with pytest.raises(errors.InvalidFile, match="all rows twice"):
+        shuffle(table, tmp_path / "parts" / "b.npy")
+
+
+@pytest.mark.parametrize("content", ['{"mine": 1}', "no JSON"])
+def test_a_file_in_the_place_of_the_record_is_not_lost(tmp_path, content):
+    table = gr.open_table(write(tmp_path / "a.npy", MIXED), list(MIXED))
+    own = record_path(tmp_path / "b.npy")
+    own.write_text(content)
+    with pytest.raises(errors.InvalidFile, match="would be lost"):
+        shuffle(table, tmp_path / "b.npy")
+    assert own.read_text() == content

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.chain.kernel_data import CODE, differing
 from gumbelrace.chain.worker import Chain, Layout, flat, form, named_leaves, reform
-from gumbelrace.core.atomic import UNFINISHED, named, write_atomically
+from gumbelrace.core.atomic import UNFINISHED, alone, named, write_atomically
 from gumbelrace.errors import (
     CheckpointBusy,
     CheckpointDamaged,
@@ -47,7 +47,8 @@ def opened(path: str | os.PathLike[str], identity: dict[str, Any]) -> Iterator[P
     folder = Path(path)
     _refuse_foreign(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder):
+    busy = CheckpointBusy(f"another run is writing to {folder}; name another path")
+    with alone(folder / LOCK, busy):
         if (folder / RUN).exists():
             _compare(folder, identity)
         else:
@@ -89,24 +90,6 @@ def _difference(folder: Path, key: str, before: Any, now: Any) -> str:
         f"{folder} holds a run with other arguments: {key} was {before!r}, now it is {now!r}. Call run as "
         "before (with rng made anew from its seed), or name another path"
     )
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Keep other processes out; a killed one keeps nobody out."""
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
-        yield
-        return
-    with open(folder / LOCK, "ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise CheckpointBusy(f"another run is writing to {folder}; name another path") from None
-        except OSError:  # a file system without locks
-            pass
-        yield
 
 
 @contextmanager

@@ -36,15 +36,47 @@ def write_atomically(path: Path, fill: Callable[[BinaryIO], Any]) -> None:
 @contextmanager
 def unfinished(path: Path) -> Iterator[Path]:
     """Lend a path to write to; what is there takes the place of `path` at the end, unless it fails."""
-    target = path.resolve()
-    new = target.with_name(target.name + UNFINISHED)
+    new = unfinished_path(path)
     try:
         with named(path):
             yield new
-        os.replace(new, target)
+        os.replace(new, path.resolve())
     except BaseException:
         new.unlink(missing_ok=True)
         raise
+
+
+def unfinished_path(path: Path) -> Path:
+    """Give where a file is written before it gets its name; a link is followed."""
+    target = path.resolve()
+    return target.with_name(target.name + UNFINISHED)
+
+
+@contextmanager
+def alone(path: Path, busy: Exception) -> Iterator[None]:
+    """Hold the lock of a file, made if it is not there; raise `busy` if another process holds it.
+
+    A killed process keeps nobody out.
+    """
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    with open(path, "ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise busy from None
+        except OSError:  # a file system without locks
+            pass
+        if not _is_at(file, path):  # another one had it, and has just given it its name
+            raise busy
+        yield
+
+
+def _is_at(file: BinaryIO, path: Path) -> bool:
+    return path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())
 
 
 @contextmanager

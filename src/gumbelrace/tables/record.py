@@ -68,7 +68,7 @@ def read_record(table: Path) -> Record | None:
         return None
     except ValueError as error:
         raise InvalidFile(_unfit(table, f"is damaged ({error})")) from error
-    if not (isinstance(said, dict) and said.get("shuffled") is True):
+    if not _is_ours(said):
         return None
     try:
         record = Record(tuple(said["columns"]), *(said[name] for name in Record._fields[1:]))
@@ -77,6 +77,25 @@ def read_record(table: Path) -> Record | None:
     if (table.stat().st_size, checksum(table)) != (record.bytes, record.checksum):
         raise InvalidFile(_unfit(table, "is of another table: size or checksum differ"))
     return record
+
+
+def check_no_other_record(table: Path) -> None:
+    """Refuse to write a record in the place of a file that is none."""
+    path = record_path(table)
+    try:
+        said: Any = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return
+    except ValueError:
+        said = None
+    if not _is_ours(said):
+        raise InvalidFile(
+            f"{path} is no record of a shuffled table, and would be lost; move it, or write elsewhere"
+        )
+
+
+def _is_ours(said: Any) -> bool:
+    return isinstance(said, dict) and said.get("shuffled") is True
 
 
 def is_shuffled(tables: Sequence[Path]) -> bool:

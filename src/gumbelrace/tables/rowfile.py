@@ -72,7 +72,7 @@ def _check_dtype(dtype: np.dtype[Any], name: str) -> None:
         )
     fields = [dtype[i] for i in range(len(dtype.names))] if dtype.names else [dtype]
     for field in fields:
-        if field.kind not in "biuf":
+        if field.kind not in "biuf" or field.itemsize > 8:
             raise InvalidFile(
                 f"{name} holds {field.name}; convert it to bool, int, uint, float16, float32 or float64"
             )

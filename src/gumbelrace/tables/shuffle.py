@@ -2,10 +2,9 @@
 
 Every row goes to a bucket, all with the same chance and each row by itself; a bucket, which fits into
 memory, is put in uniform order, and the buckets are written one after the other. Whatever the sizes of the
-buckets turn out to be, all orders of the rows are equally likely (Rao 1961; Sandelius 1962). To scatter a
-block of rows, it is shuffled and cut into lengths drawn from the multinomial law: the same law, and what
-goes to a bucket lies side by side. Buckets fit into the processor's cache where they can, so that rows
-change places there; what is written is written by another thread meanwhile.
+buckets turn out to be, all orders of the rows are equally likely (Rao 1961; Sandelius 1962). Buckets fit
+into the processor's cache where they can, so that rows change places there; what is written is written by
+another thread meanwhile.
 """
 
 import math
@@ -21,13 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbelrace.core.atomic import UNFINISHED, unfinished
+from gumbelrace.core.atomic import UNFINISHED, alone, named, unfinished, unfinished_path
 from gumbelrace.core.random import as_generator
 from gumbelrace.errors import InvalidArgument, InvalidFile
 from gumbelrace.tables.ahead import Behind
 from gumbelrace.tables.disk import DiskTable
 from gumbelrace.tables.population import SILENT, Advance, Progress
-from gumbelrace.tables.record import record_of, record_path, write_record
+from gumbelrace.tables.random_moves import random_order, scattered
+from gumbelrace.tables.record import check_no_other_record, record_of, record_path, write_record
 from gumbelrace.tables.rowwise import Bytes, Rowwise
 from gumbelrace.tables.rowwriter import open_writer, write_all
 from gumbelrace.tables.writing import check_table_output
@@ -88,11 +88,12 @@ def shuffle(
     ...     np.save(sorted_rows, np.arange(10).reshape(5, 2))
     ...     shuffle(gr.open_table(sorted_rows), target, seed=1)
     ...     np.load(target).tolist(), gr.open_table(target).shuffled
-    ([[4, 5], [8, 9], [0, 1], [6, 7], [2, 3]], True)
+    ([[8, 9], [4, 5], [6, 7], [2, 3], [0, 1]], True)
     """
     path = Path(target)
     check_table_output(path)
     check_not_source(table, path)
+    check_no_other_record(path)
     rows, rng = Rowwise(table, missing), as_generator(seed)
     plan = planned(rows, memory)
     check_room(rows, path)
@@ -130,6 +131,12 @@ def check_room(rows: Rowwise, target: Path) -> None:
 def check_not_source(table: DiskTable, target: Path) -> None:
     if target.exists() and any(target.samefile(path) for path in table.paths):
         raise InvalidFile(f"{target} is the table itself; write the shuffled rows elsewhere")
+    folder = Path(table.name)
+    if folder.is_dir() and folder.resolve() in target.resolve().parents:
+        raise InvalidFile(
+            f"{target} lies in {folder}, which would then have all rows twice; write the shuffled rows "
+            "elsewhere"
+        )
 
 
 def _shuffled(
@@ -146,12 +153,15 @@ def _shuffled(
         rooms = cycle(np.empty((2, plan.block, rows.row_bytes), np.uint8))
         counts = _scatter(rows.blocks(plan.block), rooms, buckets, rng, advance)
         memory, done = np.empty((max(counts), rows.row_bytes), np.uint8), rows.size
+        # Closing a file frees its room, which is needed for what is written; that waits for the disk.
+        behind = kept.enter_context(Behind())
         for bucket, count in zip(buckets, counts, strict=True):
-            for block in _in_order(bucket, memory[:count], rooms, rng):
+            _read_all(bucket, memory[:count])
+            behind.do(bucket.close)
+            for block in _in_order(memory[:count], rooms, rng):
                 yield block
                 done += len(block)
                 advance(done)
-            bucket.close()
 
 
 def _scatter(
@@ -163,12 +173,10 @@ def _scatter(
 ) -> list[int]:
     """Put each row into a bucket; return how many each has."""
     counts, done = np.zeros(len(buckets), np.int64), 0
-    chances = np.full(len(buckets), 1.0 / len(buckets))
     with Behind() as behind:
         for block in blocks:
-            here = rng.multinomial(len(block), chances)
-            mixed = taken(block, rng.permutation(len(block)), next(rooms))
-            behind.do(_write_parts, buckets, np.split(mixed, np.cumsum(here)[:-1]))
+            by_bucket, here = scattered(block, len(buckets), next(rooms), rng)
+            behind.do(_write_parts, buckets, np.split(by_bucket, np.cumsum(here)[:-1]))
             counts += here
             done += len(block)
             advance(done)
@@ -176,16 +184,12 @@ def _scatter(
     return found
 
 
-def _in_order(
-    bucket: Any, memory: Bytes, rooms: Iterator[Bytes], rng: np.random.Generator
-) -> Iterator[Bytes]:
-    """Read a bucket into memory, and give its rows in random order."""
-    _read_all(bucket, memory)
-    bucket.truncate(0)  # the room is needed for what is written
-    order = rng.permutation(len(memory))
+def _in_order(bucket: Bytes, rooms: Iterator[Bytes], rng: np.random.Generator) -> Iterator[Bytes]:
+    """Give the rows of a bucket in random order."""
+    order = random_order(len(bucket), rng)
     while len(order):
         room = next(rooms)
-        yield taken(memory, order[: len(room)], room)
+        yield taken(bucket, order[: len(room)], room)
         order = order[len(room) :]
 
 
@@ -208,6 +212,13 @@ def _read_all(file: Any, rows: Bytes) -> None:
 
 
 def _write(rows: Rowwise, target: Path, seed: int, blocks: Iterator[Bytes]) -> None:
+    """Write the file and its record, unless another run does."""
+    busy = InvalidFile(f"another run is writing {target}; wait until it has ended, or write elsewhere")
+    with named(target), alone(unfinished_path(target), busy):
+        _write_both(rows, target, seed, blocks)
+
+
+def _write_both(rows: Rowwise, target: Path, seed: int, blocks: Iterator[Bytes]) -> None:
     """Write the file and its record: first both are on disk, then they get their names."""
     record = record_path(target)
     new = record.with_name(record.name + UNFINISHED)

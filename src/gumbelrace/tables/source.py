@@ -56,7 +56,7 @@ def files_of(given: Path | Sequence[Path]) -> list[Path]:
     """Give the files that are meant: one, several, all tables of a folder, or those that fit a pattern.
 
     Those of a folder, also of folders within it, and of a pattern are in the order of their names. Files
-    whose names begin with a dot or an underscore are left out, as other programs do.
+    and folders within it whose names begin with a dot or an underscore are left out, as other programs do.
     """
     if not isinstance(given, Path):
         return [file for one in given for file in files_of(Path(one))]
@@ -73,7 +73,7 @@ def files_of(given: Path | Sequence[Path]) -> list[Path]:
 
 def _tables_within(folder: Path) -> list[Path]:
     within = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    visible = [path for path in within if not path.relative_to(folder).name.startswith((".", "_"))]
+    visible = [path for path in within if not _is_hidden(path.relative_to(folder))]
     tables = [path for path in visible if path.name.lower().endswith((*ARRAYS, *COLUMNS))]
     if not tables:
         raise InvalidFile(f"{folder} is a folder without tables; give {_kinds((*ARRAYS, *COLUMNS))} files")
@@ -85,6 +85,11 @@ def _tables_within(folder: Path) -> list[Path]:
             f"meant by a pattern, such as {folder}/*{next(iter(kinds))}"
         )
     return tables
+
+
+def _is_hidden(path: Path) -> bool:
+    """Whether a file, or a folder that it is in, is left out: copies of editors, parts of failed jobs."""
+    return any(part.startswith((".", "_")) for part in path.parts)
 
 
 def stamp_of(path: Path) -> Stamp | None:
