@@ -86,3 +86,20 @@ def test_what_is_wrong_is_said(case, data, message):
     *_, table, _ = case
     with pytest.raises(InvalidArgument, match=message):
         raced.posterior(log_factor, data, table=table, start=np.zeros(2), progress=False)
+
+
+def test_whole_numbers_do_not_overflow(tmp_path):
+    """CSV gives them in the narrowest type, int8 here. Oracle: least squares."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 100, 20_000)
+    y = 1.0 + 1e-3 * x**2 + rng.normal(size=len(x))
+    lines = (f"{a},{b!r}" for a, b in zip(x.tolist(), y.tolist(), strict=True))
+    (tmp_path / "rows.csv").write_text("\n".join(["x,y", *lines]))
+
+    def quadratic(theta, row):
+        return -0.5 * (row["y"] - theta[0] - theta[1] * 1e-3 * row["x"] ** 2) ** 2
+
+    passes = gr.Passes(gr.open_table(tmp_path / "rows.csv"), rng=0, pool_rows=20_000)
+    fit = raced.posterior(quadratic, {"x": "x", "y": "y"}, table=passes, start=np.zeros(2), progress=False)
+    known = np.linalg.lstsq(np.column_stack([np.ones(len(x)), 1e-3 * x**2]), y, rcond=None)[0]
+    assert np.allclose(fit.law.mean, known, atol=1e-6)

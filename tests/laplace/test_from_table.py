@@ -16,6 +16,9 @@ from tests.laplace.test_posterior import check_moments
 import gumbelrace as gr
 from gumbelrace.errors import CheckpointMismatch, InvalidArgument, InvalidFile, InvalidGenerator, NoMode
 from gumbelrace.laplace import passes, row_pool, table_model
+from gumbelrace.laplace.columns import Columns
+from gumbelrace.laplace.from_table import identity_of
+from gumbelrace.laplace.progress import Progress
 from gumbelrace.models import logistic, student
 
 
@@ -393,3 +396,18 @@ def test_more_chains_than_a_pool_has_rows_for(plain):
     *_, table, columns = plain
     with pytest.raises(InvalidArgument, match="pool_rows"):
         fitted(table, columns, pool_rows=20_000).sample(10, chains=50, rng=0, progress=False)
+
+
+def test_a_checkpoint_knows_what_all_rows_share(plain, tmp_path):
+    """Also the middle of a long array, which its text leaves out."""
+    *_, table, columns = plain
+    shared = np.zeros(5_000)
+    given = identity_of_passes(table, (*columns, shared))
+    assert given == identity_of_passes(table, (*columns, shared.copy()))
+    shared[2_500] = 1.0
+    assert given != identity_of_passes(table, (*columns, shared))
+
+
+def identity_of_passes(table, columns):
+    scanner = passes.Scanner(table, Columns(columns), (0,), Progress(False))
+    return identity_of(None, scanner)["columns"]

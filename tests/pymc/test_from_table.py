@@ -10,7 +10,7 @@ from tests.laplace.test_from_table import quadrature, stored
 from tests.laplace.test_posterior import check_moments
 
 import gumbelrace as gr
-from gumbelrace.errors import InvalidArgument, ShapeMismatch
+from gumbelrace.errors import InvalidArgument, NoMode, ShapeMismatch
 from gumbelrace.laplace.progress import Progress
 
 pm = pytest.importorskip("pymc", reason="PyMC is not installed")
@@ -62,3 +62,29 @@ def test_what_is_wrong_is_said(case, columns, error, message):
     *_, table, model = case
     with pytest.raises(error, match=message):
         raced.sample(model, 10, table=table, columns=columns, progressbar=False)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        (0.5, InvalidArgument, "x is 0.5 in a row .* array of float64"),
+        (np.nan, NoMode, "no finite number in row 7 .* of column '0'"),
+    ],
+)
+def test_numbers_are_not_cut_to_the_type_of_the_model(tmp_path, value, error, message):
+    """Whole numbers in another type are taken; a fraction, or a gap, is not made one."""
+    x, y = np.arange(100.0) % 9, np.arange(100.0) / 50.0
+    with pm.Model() as model:
+        slope = pm.Normal("slope", 0.0, 10.0)
+        pm.Normal("y", slope * pm.Data("x", np.arange(40)), 1.0, observed=y[:40])
+    columns = {"x": "0", "y": "1"}
+    for change in (x[7], value):
+        x[7] = change
+        np.save(tmp_path / "rows.npy", np.column_stack([x, y]))
+        passes = gr.Passes(gr.open_table(tmp_path / "rows.npy"), rng=0, pool_rows=20_000)
+        if np.array_equal(x, np.arange(100) % 9):
+            fit = of_table(model_of(model), columns, passes, None, Progress(False))
+            assert np.allclose(fit.mode, x @ y / (x @ x + 0.01))
+            continue
+        with pytest.raises(error, match=message):
+            of_table(model_of(model), columns, passes, None, Progress(False))

@@ -66,9 +66,12 @@ class RowsOfTable(JaxModel):
 
 
 def as_given(array: Any) -> Any:
-    """Give an array of JAX, numbers with a point in double precision."""
+    """Give an array of JAX in the widest type: a file has the narrowest, in which products overflow."""
     found = jnp.asarray(array)
-    return found.astype(float) if jnp.issubdtype(found.dtype, jnp.floating) else found
+    if jnp.issubdtype(found.dtype, jnp.floating):
+        return found.astype(float)
+    is_short = jnp.issubdtype(found.dtype, jnp.integer) and found.dtype.itemsize < 8
+    return found.astype(int) if is_short else found
 
 
 @dataclass(frozen=True)

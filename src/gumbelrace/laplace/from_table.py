@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from gumbelrace.chain.fingerprint import data_fingerprint
 from gumbelrace.chain.kernel_data import Search
 from gumbelrace.chain.trace import Trace
 from gumbelrace.core.random import Rng, as_generator
@@ -19,7 +20,7 @@ from gumbelrace.errors import InvalidArgument, InvalidGenerator, NoMode
 from gumbelrace.kernels.metropolis import Mixture
 from gumbelrace.kernels.normal_laws import NormalPseudoprior
 from gumbelrace.kernels.pooled import PooledMetropolis, PooledPosition
-from gumbelrace.laplace.columns import Columns, checked_table
+from gumbelrace.laplace.columns import Columns, checked_table, is_names
 from gumbelrace.laplace.mode import Mode, find_mode
 from gumbelrace.laplace.model import Floats
 from gumbelrace.laplace.other_modes import warn_of_other_modes
@@ -188,10 +189,17 @@ def identity_of(model: Any, scanner: Scanner) -> dict[str, Any]:
     return {
         "kernel": "passes over a table",
         "data": Search(model).found | table_fingerprint(scanner.table, columns, scanner.workers),
-        "columns": [list(one) if isinstance(one, tuple) else str(one) for one in columns.given],
+        "columns": [said_of(one) for one in columns.given],
         "rows": scanner.size,
         "rng": list(scanner.entropy),
     }
+
+
+def said_of(one: Any) -> Any:
+    """Give names of columns as they are, and a fingerprint of what all rows share."""
+    if isinstance(one, str):
+        return one
+    return list(one) if is_names(one) else data_fingerprint(one) or str(one)
 
 
 def made_ready(model: Any, scanner: Scanner, pool_rows: int | None) -> Ready:

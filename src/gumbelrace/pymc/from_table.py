@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.core.rows import DrawnRows
-from gumbelrace.errors import InvalidArgument, ShapeMismatch, optional
+from gumbelrace.errors import InvalidArgument, NoMode, ShapeMismatch, optional
 from gumbelrace.laplace.batched import BatchedLikelihood
 from gumbelrace.laplace.columns import checked_table, is_names
 from gumbelrace.laplace.from_table import Passes, TablePosterior, posterior_of_table
@@ -60,7 +60,7 @@ class RowsOfTable(PymcModel):
     def of_data(self, data: tuple[Any, ...], size: int) -> "RowsOfTable":
         """Give the same model of other rows."""
         pairs = zip(data, self.graph.leaves, strict=True)
-        typed = tuple(np.ascontiguousarray(one, leaf.array.dtype) for one, leaf in pairs)
+        typed = tuple(as_in_model(one, leaf) for one, leaf in pairs)
         return RowsOfTable(self.graph, self.functions, self.given_start, None, typed, size, self.key)
 
     def tried(self, centre: Floats, steps: Floats, laws: Indices) -> Tried:
@@ -71,6 +71,21 @@ class RowsOfTable(PymcModel):
         """Give the log factors of rows drawn ahead, less their expansion, whose sums are those of all."""
         typed = self.of_data(data, rows.size).data
         return BatchedLikelihood(self.functions.residuals, typed, rows, mode.theta, mode.factors)
+
+
+def as_in_model(array: NDArray[Any], leaf: Leaf) -> NDArray[Any]:
+    """Give numbers in the type that the model was built with, if it can hold them."""
+    with np.errstate(invalid="ignore"):
+        typed = np.ascontiguousarray(array, leaf.array.dtype)
+    if typed.dtype.kind == "f" or typed.dtype == array.dtype or np.array_equal(typed, array):
+        return typed
+    value = array[typed != array][0]
+    if not np.isfinite(value):  # whoever looks for the mode says where
+        raise NoMode(f"{leaf.name} is {value} in a row")
+    raise InvalidArgument(
+        f"{leaf.name} is {value} in a row of the table, which {typed.dtype}, its type in the model, cannot "
+        f"hold; build the model with an array of {array.dtype}"
+    )
 
 
 def of_graph(
