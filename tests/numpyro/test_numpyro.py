@@ -230,6 +230,30 @@ def test_models_that_cannot_be_drawn_from(model, text):
         raced.sample(model, *args)
 
 
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (
+            {"thinning": 2},
+            "^thinning: thin the draws afterwards.* Arguments are model, args, rng_key",
+        ),
+        (
+            {"draws": 100, "warmup": 5},
+            "^draws: it is called num_samples; warmup: it is called num_warmup",
+        ),
+        ({"x": X}, "cannot be called with what was given: multiple values for argument 'x'"),
+        ({"num_samples": 0}, "num_samples is 0; it must be an integer of at least 1"),
+        ({"num_chains": "4"}, "num_chains is '4'"),
+        ({"num_warmup": -1}, "num_warmup is -1"),
+        ({"rng_key": "seed"}, "rng_key is 'seed'; pass a seed"),
+    ],
+)
+def test_wrong_arguments_are_answered_before_anything_is_computed(given, text, monkeypatch):
+    monkeypatch.setattr("gumbelrace.numpyro.recipe.rowwise", None)
+    with pytest.raises(InvalidArgument, match=text):
+        raced.sample(plain, X, Y, **given)
+
+
 def test_a_model_is_a_function():
     with pytest.raises(InvalidArgument, match="model is 3; it must be a function"):
         raced.sample(3)

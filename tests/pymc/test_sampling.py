@@ -265,6 +265,11 @@ def test_a_funnel_is_not_silently_wrong():
         ({"chains": 2.5}, r"chains is 2\.5"),
         ({"tune": -1}, "tune is -1"),
         ({"var_names": "slope"}, "var_names has slope; the model has a"),
+        ({"num_samples": 5, "cores": 2}, "num_samples: it is called draws; cores: all chains run in one"),
+        (
+            {"target_accept": 0.9},
+            "target_accept: a setting of NUTS.*Arguments are model, draws, chains",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_compiled(given, message, monkeypatch):

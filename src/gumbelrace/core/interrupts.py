@@ -8,7 +8,8 @@ import signal
 import sys
 import threading
 from _thread import interrupt_main
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 # Seconds after which it is raised again.
@@ -63,3 +64,22 @@ def _unless_interrupted(lost: Any) -> None:
 
 
 INTERRUPTS = Interrupts()
+
+
+@contextmanager
+def never_missed() -> Iterator[None]:
+    """Raise Ctrl-C until it is heard, within a block: numba loses it while it compiles."""
+    own = Interrupts()
+    before = signal.getsignal(signal.SIGINT)
+    if (
+        before is not signal.default_int_handler
+        or threading.current_thread() is not threading.main_thread()
+    ):
+        yield
+        return
+    signal.signal(signal.SIGINT, own)
+    try:
+        yield
+    finally:
+        own.heard()
+        signal.signal(signal.SIGINT, before)

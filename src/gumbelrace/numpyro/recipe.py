@@ -1,18 +1,22 @@
 """Posterior draws of a NumPyro model in one call."""
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from gumbelrace.errors import InvalidArgument
 from gumbelrace.jax.packages import in_double, jax, jnp
-from gumbelrace.jax.recipe import check_callable, made_ready
+from gumbelrace.jax.recipe import as_key, check_callable, made_ready
 from gumbelrace.jax.trace import JaxTrace, as_arviz
+from gumbelrace.laplace.habits import refuse
 from gumbelrace.laplace.pilot import Forecast
 from gumbelrace.laplace.progress import Progress
 from gumbelrace.numpyro.rowwise import FEWEST_ROWS, RowwiseModel, rowwise
 from gumbelrace.numpyro.sites import Sites
+from gumbelrace.population.base import checked_count
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,14 +121,28 @@ def sample(
         raced.sample(model, x, y, rng_key=0).get_samples()["b"]
     """
     check_callable(model, "model")
-    said = Progress(progress_bar)
+    check_call(model, args, kwargs)
+    counts = ("num_samples", num_samples, 1), ("num_chains", num_chains, 1), ("num_warmup", num_warmup, 0)
+    for name, count, least in counts:
+        checked_count(count, name, least)
+    key, said = as_key(rng_key), Progress(progress_bar)
     with said("model"):
         found, start = rowwise(model, args, kwargs)
     fit = made_ready(found.as_jax(start), said)
     trace = fit.sample(
-        num_samples, chains=num_chains, warmup=num_warmup, rng_key=rng_key, progress=progress_bar
+        num_samples, chains=num_chains, warmup=num_warmup, rng_key=key, progress=progress_bar
     )
     return NumpyroTrace(trace, fit.forecast, natural(found, trace.draws))
+
+
+def check_call(model: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Refuse what the model does not take: arguments of `numpyro.infer.MCMC`, perhaps."""
+    signature = inspect.signature(model)
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        refuse([name for name in kwargs if name not in signature.parameters], sample)
+        raise InvalidArgument(f"the model cannot be called with what was given: {error}") from error
 
 
 def natural(model: RowwiseModel, draws: Sites) -> dict[str, Any]:

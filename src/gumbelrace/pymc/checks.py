@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidArgument, optional
 from gumbelrace.laplace.model import Floats
+from gumbelrace.pymc.at_start import not_allowed
 from gumbelrace.pymc.functions import inputs, python_function, vectors
 from gumbelrace.pymc.graph import Leaf, RowGraph, rebuilt, terms_of
 
@@ -55,10 +56,7 @@ def check_by_rows(graph: RowGraph, *starts: Floats) -> None:
         terms = interpreted(graph)
         by_rows = all(computed_alike(terms, graph, point, every) for point in points)
     except invalid as error:
-        raise InvalidArgument(
-            f"near the initial point a likelihood has parameters that it does not allow ({error}); give "
-            "other initvals"
-        ) from error
+        raise InvalidArgument(not_allowed(error)) from error
     except (ValueError, TypeError, IndexError, AssertionError) as error:
         raise InvalidArgument(f"{guilty(graph.leaves)}: {NOT_BY_ROWS}") from error
     if not by_rows:
@@ -140,4 +138,4 @@ def mixes(terms: Any, graph: RowGraph, leaf: Leaf, point: Floats, rows: Any) -> 
 
 
 def guilty(leaves: list[Leaf]) -> str:
-    return ", ".join(leaf.name for leaf in leaves)
+    return ", ".join(leaf.name for leaf in leaves) or "the model"

@@ -33,6 +33,7 @@ from gumbelrace.laplace.progress import Progress
 from gumbelrace.methods.base import Method
 from gumbelrace.methods.state import Question
 from gumbelrace.population.base import checked_count
+from gumbelrace.pymc.at_start import check_at_start
 from gumbelrace.pymc.checks import check_by_rows, check_model
 from gumbelrace.pymc.discrete import Labels, example_points, joint_graph, joint_states
 from gumbelrace.pymc.discrete_likelihood import StateLikelihood
@@ -161,6 +162,7 @@ def models_of(
 ) -> tuple[RowGraph, Labels, list[PymcModel], Any]:
     """Give the graph of joint vectors, the possible states, the posterior of each, and the log prior."""
     check_model(model)
+    check_at_start(model, initvals)
     plain, start = graph_of(model), start_of(model, initvals)
     joint = joint_graph(model, plain)
     check_by_rows(joint, *example_points(model, joint))

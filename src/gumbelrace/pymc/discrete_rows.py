@@ -19,6 +19,7 @@ from gumbelrace.laplace.model import Floats, Quadratic
 from gumbelrace.laplace.pilot import pilot_of
 from gumbelrace.population.base import Range, checked_range
 from gumbelrace.population.batched import Batched
+from gumbelrace.pymc.at_start import check_at_start
 from gumbelrace.pymc.checks import check_by_rows, check_complete
 from gumbelrace.pymc.discrete import Labels, example_points, joint_graph
 from gumbelrace.pymc.discrete_posterior import models_of
@@ -94,6 +95,7 @@ def terms_at(graph: RowGraph) -> Any:
 def plain_rows(model: Any, reward_range: tuple[ArrayLike, ArrayLike] | None = None) -> PlainRows:
     """Give the log factors of a model, if it can be read row by row."""
     check_complete(model)
+    check_at_start(model)
     graph = joint_graph(model, graph_of(model))
     check_by_rows(graph, *example_points(model, graph))
     return PlainRows(graph, reward_range)

@@ -1,4 +1,4 @@
-"""Functions that PyTensor makes of a posterior: three by numba, since each takes seconds to compile."""
+"""Functions that PyTensor makes of a posterior; few by numba, since each takes seconds to compile."""
 
 import warnings
 from collections.abc import Sequence
@@ -31,10 +31,10 @@ class Functions(NamedTuple):
     ----------
     residuals : numba function
         As `BatchedLikelihood` takes it.
-    sums : numba function
+    sums : callable
         ``sums(rows, theta, directions, data)``: log factors summed over rows, their gradient, and the
         Hessian times each direction, of shape (directions, d).
-    touched : numba function
+    touched : callable
         ``touched(rows, theta, data)``: which parameters each row depends on, row by row, as where those of
         each begin, and the parameters.
     log_prior : numba function
@@ -88,11 +88,13 @@ def derivatives_of(graph: RowGraph, total: Any) -> list[Any]:
     many = pt.tensor("directions", dtype="float64", shape=(None, graph.dimension))
     values = used(graph, total)
     directions = {value: value.type() for value in values}
-    slopes = optional("pytensor.gradient", "pymc").grad(total, values, **MAY_BE_FLAT)
+    grad = optional("pytensor.gradient", "pymc").grad
+    slopes = grad(total, values, **MAY_BE_FLAT)
+    along_all = inner(slopes, [directions[value] for value in values])
     # With something of the direction in each, which may have no curvature: all have an axis of directions.
     curved = [
-        along(slope, values, directions) + 0.0 * directions[value]
-        for value, slope in zip(values, slopes, strict=True)
+        curvature + 0.0 * directions[value]
+        for value, curvature in zip(values, grad(along_all, values, **MAY_BE_FLAT), strict=True)
     ]
     ways, spread = graph.pieces(many), optional("pytensor.graph.replace", "pymc").vectorize_graph
     products = spread(curved, {directions[value]: ways[value] for value in values})
@@ -102,47 +104,34 @@ def derivatives_of(graph: RowGraph, total: Any) -> list[Any]:
 
 
 def by_chunks(given: Any) -> Any:
-    """Compile sums over all rows and directions, of what is computed for some of them at once."""
+    """Give sums over all rows and directions, of what is computed for some of them at once.
 
-    @numba.njit(nogil=True)
+    The loop is Python's: numba would compile all that `given` calls once more.
+    """
+    given.targetoptions["nogil"] = True  # other threads sum other rows meanwhile
+
     def sums(rows, theta, directions, data):  # type: ignore[no-untyped-def]
-        value, d = 0.0, len(theta)
-        gradient, products = np.zeros(d), np.zeros((len(directions), d))
+        value, gradient, products = 0.0, np.zeros_like(theta), np.zeros_like(directions)
         for first in range(0, len(rows), ROWS_AT_ONCE):
             some = rows[first : first + ROWS_AT_ONCE]
             for k in range(0, len(directions), DIRECTIONS_AT_ONCE):
-                ways = directions[k : k + DIRECTIONS_AT_ONCE]
-                total, slopes, curved = given(some, theta, ways, *data)
-                # Entry by entry: numba compiles sums of arrays for many seconds.
-                for i in range(d):
-                    gradient[i] += slopes[i] if k == 0 else 0.0
-                    for j in range(len(ways)):
-                        products[k + j, i] += curved[j, i]
-                value += total.item() if k == 0 else 0.0
+                ways = slice(k, k + DIRECTIONS_AT_ONCE)
+                total, slopes, curved = given(some, theta, directions[ways], *data)
+                products[ways] += curved
+            value += float(total)
+            gradient += slopes
         return value, gradient, products
 
     return sums
 
 
 def row_by_row(given: Any) -> Any:
-    """Compile the search for the parameters that rows depend on: along which they have a slope."""
+    """Give the search for the parameters that rows depend on: along which they have a slope."""
 
-    @numba.njit(nogil=True)
     def touched(rows, theta, data):  # type: ignore[no-untyped-def]
-        nowhere, starts = np.zeros((1, len(theta))), np.zeros(len(rows) + 1, np.int64)
-        found, count = np.empty(4 * len(rows), np.int64), 0
-        for k in range(len(rows)):
-            _, slopes, _ = given(rows[k : k + 1], theta, nowhere, *data)
-            if count + len(theta) > len(found):
-                longer = np.empty(2 * len(found) + len(theta), np.int64)
-                longer[:count] = found[:count]
-                found = longer
-            for i in range(len(theta)):
-                if slopes[i] != 0.0:
-                    found[count] = i
-                    count += 1
-            starts[k + 1] = count
-        return starts, found[:count]
+        nowhere = np.zeros((1, len(theta)))
+        found = [np.flatnonzero(given(rows[k : k + 1], theta, nowhere, *data)[1]) for k in range(len(rows))]
+        return np.cumsum([0, *map(len, found)]), np.concatenate(found)
 
     return touched
 
@@ -205,14 +194,16 @@ def along(graph: Any, values: Sequence[Any], directions: dict[Any, Any]) -> Any:
     PyTensor's own `Rop` loses what a sum such as ``a + b`` owes to one of the two, since both have the same
     entry of Jᵀv.
     """
-    grad, pt = optional("pytensor.gradient", "pymc").grad, optional("pytensor.tensor", "pymc")
-    cotangent = graph.zeros_like()
+    grad, cotangent = optional("pytensor.gradient", "pymc").grad, graph.zeros_like()
     back = grad(None, list(values), known_grads={graph: cotangent}, **MAY_BE_FLAT)
-    product = sum(
-        (pt.sum(one * directions[value]) for value, one in zip(values, back, strict=True)),
-        start=pt.zeros(()),
-    )
+    product = inner(back, [directions[value] for value in values])
     return grad(product, cotangent, **MAY_BE_FLAT)
+
+
+def inner(one: Sequence[Any], other: Sequence[Any]) -> Any:
+    """Give the inner product of two vectors that are in pieces."""
+    pt = optional("pytensor.tensor", "pymc")
+    return sum((pt.sum(a * b) for a, b in zip(one, other, strict=True)), start=pt.zeros(()))
 
 
 def joined(graph: RowGraph, parts: dict[Any, Any], batch: tuple[Any, ...]) -> Any:

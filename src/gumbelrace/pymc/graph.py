@@ -304,12 +304,22 @@ def is_number(variable: Any, number: int) -> bool:
 
 def start_of(model: Any, initvals: Mapping[str, Any] | None = None) -> Floats:
     """Give PyMC's initial point as a vector; `initvals` are values to start from instead, as PyMC's are."""
+    start = initial_point(model, initvals)
+    pieces = [np.ravel(start[value.name]) for value in model.continuous_value_vars]
+    return np.concatenate(pieces).astype(np.float64)
+
+
+def initial_point(model: Any, initvals: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Give PyMC's initial point, with some values instead of its own."""
     make = optional("pymc.initial_point", "pymc").make_initial_point_fn
+    if not isinstance(initvals, Mapping | None):
+        raise InvalidArgument(
+            f"initvals is {initvals!r}; give one mapping from names to values, for all chains"
+        )
     unknown = set(initvals or ()) - {*model.named_vars, *(value.name for value in model.value_vars)}
     if unknown:
         raise InvalidArgument(
             f"initvals has {', '.join(sorted(unknown))}; the model has {', '.join(model.named_vars)}"
         )
-    start = make(model=model, overrides=dict(initvals or {}), return_transformed=True)(None)
-    pieces = [np.ravel(start[value.name]) for value in model.continuous_value_vars]
-    return np.concatenate(pieces).astype(np.float64)
+    point: dict[str, Any] = make(model=model, overrides=dict(initvals or {}), return_transformed=True)(None)
+    return point

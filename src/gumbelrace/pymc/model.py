@@ -20,6 +20,7 @@ from gumbelrace.laplace.model import Floats, Indices, Quadratic
 from gumbelrace.laplace.parts import InParts
 from gumbelrace.laplace.pilot import Pilot
 from gumbelrace.laplace.sparse import Hessians, pairs
+from gumbelrace.pymc.at_start import check_at_start
 from gumbelrace.pymc.checks import check_by_rows, check_model
 from gumbelrace.pymc.functions import Functions, functions_of
 from gumbelrace.pymc.graph import RowGraph, graph_of, start_of
@@ -152,6 +153,7 @@ def beside(theta: Floats) -> Floats:
 def model_of(model: Any, initvals: Mapping[str, Any] | None = None) -> PymcModel:
     """Compile a PyMC model, if it can be read row by row; its mode is looked for from `initvals`."""
     check_model(model)
+    check_at_start(model, initvals)
     graph, start = graph_of(model), start_of(model, initvals)
     check_by_rows(graph, start)
     made = PymcModel(graph, functions_of(graph), start)
@@ -166,7 +168,6 @@ def compile_all(model: PymcModel) -> None:
         warnings.simplefilter("ignore", NumbaPerformanceWarning)  # nothing that a user could change
         one, start = replace(model, rows=np.zeros(1, np.int64)), model.given_start
         one._sums(start, nowhere(start))
-        one.functions.touched(one.rows, start, one.data)
         one.residuals(start, np.zeros_like(start))
         one.log_prior(start)
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from gumbelrace.core.interrupts import never_missed
 from gumbelrace.core.random import Rng, as_generator
 from gumbelrace.errors import InvalidArgument, NoMode, NotConverged, optional
 from gumbelrace.laplace.from_table import Passes, TablePosterior, as_passes
+from gumbelrace.laplace.habits import refuse
 from gumbelrace.laplace.posterior import Posterior, made_ready
 from gumbelrace.laplace.progress import Progress
 from gumbelrace.methods.base import Method
@@ -49,6 +51,7 @@ def sample(
     check: int = CHECKED,
     table: Any = None,
     columns: Columns | None = None,
+    **others: Any,
 ) -> Any:
     """Draw from the posterior of a PyMC model, reading a few rows of its data a step.
 
@@ -82,6 +85,8 @@ def sample(
         For each array of the model that has rows, by its name (that of `pymc.Data`, or of the observed
         variable), the column of the table that it stands for; for a matrix, a list of them. Default: the
         column of the same name.
+    **others
+        Other arguments of `pymc.sample` are refused; the message says what to do instead.
 
     Returns
     -------
@@ -117,6 +122,7 @@ def sample(
 
         idata = raced.sample(model, draws=2000, chains=4, random_seed=0)
     """
+    refuse(others, sample)
     pymc, rng, begun = optional("pymc", "pymc"), as_generator(random_seed), time.perf_counter()
     model, said = checked_model(pymc, model), Progress(progressbar)
     # What is wrong is said now: to compile and draw takes minutes.
@@ -124,11 +130,12 @@ def sample(
     for name, count, least in (("draws", draws, 1), ("chains", chains, 1), ("tune", tune, 0)):
         checked_count(count, name, least)
     fit: Any
-    fit, compiled = (
-        made_ready_for(model, said, method, initvals)
-        if table is None
-        else made_ready_on(model, said, method, initvals, as_passes(table, rng), columns)
-    )
+    with never_missed():
+        fit, compiled = (
+            made_ready_for(model, said, method, initvals)
+            if table is None
+            else made_ready_on(model, said, method, initvals, as_passes(table, rng), columns)
+        )
     with said("drawing"), warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConverged)  # PyMC's own checks are made below
         options = {"progress": progressbar, "check": check if table is None else 0}
