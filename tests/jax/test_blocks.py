@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.laplace.cases import Groups, Separated, group_terms
+from tests.laplace.cases import Groups, Separated, counts_in_groups, group_terms, moments_of_groups
 
 from gumbelrace.control_variates.expansion import sums_of
 from gumbelrace.errors import InvalidArgument
@@ -142,6 +142,39 @@ def test_separated_columns_are_right():
         error = parts.std(axis=0, ddof=1) / np.sqrt(PARTS)
         assert (np.abs(parts.mean(axis=0) - right) < 4.5 * error).all()
     np.testing.assert_allclose(draws.std(axis=(0, 1)), sd, rtol=0.05)
+
+
+def rate_prior(theta):
+    """N(0, 2²) for the rate, half normal for the scale, N(0, scale²) for effects."""
+    scale = jnp.exp(theta[1])
+    of_effects = -0.5 * jnp.sum((theta[2:] / scale) ** 2) - len(theta[2:]) * theta[1]
+    return of_effects - 0.125 * theta[0] ** 2 - 0.5 * scale**2 + theta[1]
+
+
+def test_a_scale_of_effects_with_few_rows_is_right():
+    """Oracle: quadrature. 204 comparisons by 5 standard errors: once in 1,000 seeds; sds by 5%.
+
+    A hundred groups have sixteen rows each; of the scale one sweep in ten is an effective draw at least.
+    """
+    group, y = counts_in_groups(100, 1_600)
+    fit = raced.posterior(
+        lambda theta, row: row[1] * (theta[0] + theta[2 + row[0]]) - jnp.exp(theta[0] + theta[2 + row[0]]),
+        (group, y),
+        start=np.zeros(102),
+        log_prior=rate_prior,
+        progress=False,
+    )
+    assert isinstance(fit._chains, Sweeps)
+    draws = fit.sample(5_000, rng_key=2, progress=False).positions.copy()
+    draws[..., 1] = np.exp(draws[..., 1])
+    mean, sd = moments_of_groups(np.bincount(group, y), np.bincount(group))
+    z = (draws - mean) / sd
+    for power, right in ((z, 0.0), (z * z, 1.0)):
+        parts = power.reshape(PARTS, -1, 102).mean(axis=1)
+        error = parts.std(axis=0, ddof=1) / np.sqrt(PARTS)
+        assert (np.abs(parts.mean(axis=0) - right) < 5.0 * error).all()
+    np.testing.assert_allclose(draws.std(axis=(0, 1)), sd, rtol=0.05)
+    assert z[..., 1].reshape(PARTS, -1).mean(axis=1).var() < PARTS / (0.1 * z[..., 1].size)
 
 
 def test_what_a_block_changes(fit):

@@ -7,7 +7,7 @@ import pytest
 from tests.jax.cases import fitted, rare_dummy, visited
 
 import gumbelrace as gr
-from gumbelrace.errors import NotConverged, PoorFit
+from gumbelrace.errors import InvalidArgument, NotConverged, PoorFit
 from gumbelrace.models import logistic
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
@@ -114,6 +114,11 @@ def test_the_same_key_gives_the_same_draws(trace):
     np.testing.assert_array_equal(again.positions, trace.positions[:, :300])
     other = fitted().sample(300, chains=CHAINS, rng_key=2, progress=False)
     assert (other.positions != trace.positions[:, :300]).any()
+
+
+def test_arguments_of_other_samplers_are_answered():
+    with pytest.raises(InvalidArgument, match="num_warmup: it is called warmup; thinning: thin the draws"):
+        fitted().sample(300, num_warmup=10, thinning=2)
 
 
 def test_ctrl_c_keeps_what_there_is(monkeypatch):

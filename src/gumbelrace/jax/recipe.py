@@ -18,6 +18,7 @@ from gumbelrace.kernels.block_sweep import SMALL
 from gumbelrace.kernels.block_sweep import SMALL_STEPS as SMALL_SWEEPS
 from gumbelrace.kernels.normal_laws import NormalPseudoprior
 from gumbelrace.laplace.convergence import warn_of_fit
+from gumbelrace.laplace.habits import refuse
 from gumbelrace.laplace.mode import find_mode
 from gumbelrace.laplace.model import Floats
 from gumbelrace.laplace.other_modes import warn_of_other_modes
@@ -47,7 +48,9 @@ class JaxPosterior:
     mode : pytree
         The mode.
     law : NormalPseudoprior
-        Laplace's approximation, of θ as a vector: the leaves of the pytree one after another.
+        The normal law that proposes, of θ as a vector: the leaves of the pytree one after another. It is
+        Laplace's approximation; in blocks, that of the parameters that all rows share lies at their mode
+        with effects of groups integrated out.
     forecast : Forecast
         What the pilot expects of a chain: rows a step, acceptance, effective draws a step.
     """
@@ -71,6 +74,7 @@ class JaxPosterior:
         warmup: int = 100,
         rng_key: Any = None,
         progress: bool = True,
+        **others: Any,
     ) -> JaxTrace:
         """Draw from the posterior. Ctrl-C ends the chains, and gives what there is.
 
@@ -83,6 +87,8 @@ class JaxPosterior:
         progress : bool
             Say on standard error what is being done, and show how far the chains are, in a terminal or a
             notebook, if the package rich is there.
+        **others
+            What other samplers take is refused; the message says what to do instead.
 
         Warns
         -----
@@ -91,6 +97,7 @@ class JaxPosterior:
         PromiseBroken
             Moves that were judged again by all rows do not keep detailed balance.
         """
+        refuse(others, JaxPosterior.sample)
         steps = checked_count(draws, "draws") + checked_count(warmup, "warmup", least=0)
         keys, said = random.split(as_key(rng_key), 3), Progress(progress)
         self.warn()
@@ -155,17 +162,17 @@ def made_ready(model: JaxModel, said: Progress) -> JaxPosterior:
         warn_of_other_modes(model.few, mode, model.size)
     with said("pilot"):
         fit = Fit(model, mode, pilot_of(model, mode))
-    forecast, planned = fit.pilot.forecast, faster_blocks(model, mode, fit.rate, said)
+    forecast, planned, law = fit.pilot.forecast, faster_blocks(model, mode, fit.rate, said), fit.law
     chains: Chains | Sweeps
     if planned is None:
         chains = chains_of(model, mode, fit.pilot)
     else:
         chains = sweeps_of(model, planned)
-        forecast = forecast_by_blocks(fit, planned)
+        forecast, law = forecast_by_blocks(fit, planned), planned.normal
     said.tell(f"forecast: {forecast}")
     with in_double():
         at_mode = jax.tree.map(np.asarray, model.unravel(jnp.asarray(mode.theta)))
-    return JaxPosterior(at_mode, fit.law, forecast, chains)
+    return JaxPosterior(at_mode, law, forecast, chains)
 
 
 def small_of(chains: Chains | Sweeps, forecast: Forecast, start: Floats) -> Small:

@@ -2,7 +2,8 @@
 
 Parameters are ordered so that those on which few others depend (effects of groups) come first, and those of
 all rows last. With R the Cholesky factor of the precision in that order, z = Rᵀ(θ - mode) is standard
-normal under Laplace's law, and a block of z that belongs to some groups changes these groups only.
+normal under Laplace's law, and a block of z that belongs to some groups changes these groups only. In the
+place of the mode of all parameters stands the centre that `laplace.centre` finds.
 """
 
 from dataclasses import replace
@@ -13,13 +14,15 @@ import scipy  # its parts load when first used
 
 from gumbelrace.kernels.bends import FAR_OUT, bends_to, bent, log_densities, no_bends
 from gumbelrace.kernels.block_sweep import SMALL_STEPS, Law, ParameterBlock, Sparse, sparse
+from gumbelrace.kernels.normal_laws import NormalPseudoprior
+from gumbelrace.laplace.centre import Centre, Parts, centre_of
 from gumbelrace.laplace.mode import Mode
 from gumbelrace.laplace.model import Floats, Indices, Model
-from gumbelrace.laplace.pilot import Forecast, height_at, reading, weights_of
+from gumbelrace.laplace.pilot import Forecast, foreseen_reading, height_at, weights_of
 from gumbelrace.methods.penalty import Penalty
 
-# Moves of each block that are tried.
-TRIES, SEED = 12, 2
+# Moves of each block that are tried: as many as read about so many rows, within limits.
+ROWS_TRIED, FEWEST_TRIES, MOST_TRIES, SEED = 2e6, 12, 48, 2
 # A block whose log ratios have this variance is accepted three times in four. A block that is accepted less
 # often than that is cut.
 VARIANCE, ACCEPTED = 0.4, 0.6
@@ -76,38 +79,50 @@ class Tried(NamedTuple):
     @property
     def read(self) -> tuple[float, float]:
         """How many rows a move reads, and the variance of its estimate: by weights from other moves."""
+        if not self.changes.any():
+            return 0.0, 0.0
         half = len(self.changes) // 2
-        found = [
-            *reading(self.changes[:half], weights_from(self.changes[half:])),
-            *reading(self.changes[half:], weights_from(self.changes[:half])),
-        ]
-        rows, variances = np.mean(found, axis=0).tolist() if found else (0.0, 0.0)
-        return min(rows, float(len(self.rows))), variances
+        one, other = self.changes[:half], self.changes[half:]
+        found = foreseen_reading(one, weights_from(other)), foreseen_reading(other, weights_from(one))
+        rows, variance = np.mean(found, axis=0).tolist()
+        return rows, variance
 
 
 class Planned(NamedTuple):
-    """Blocks, the law that they belong to, and what is expected of a sweep."""
+    """Blocks, the law that they belong to, what is expected of a sweep, and the mode."""
 
     blocks: list[ParameterBlock]
     law: Law
     forecast: Forecast
+    mode: Floats
+
+    @property
+    def normal(self) -> NormalPseudoprior:
+        """The law, but for its bends."""
+        columns = np.zeros((len(self.mode), len(self.mode)))
+        for block in self.blocks:
+            columns[np.ix_(block.parameters, block.coordinates)] = block.matrix
+        return NormalPseudoprior(self.law.centre, columns @ columns.T)
 
     def fall_to(self, step: Floats, distance: float) -> float:
         """By how much the log density of the coordinates' laws falls from the mode to a step."""
         bends = np.concatenate([block.bends for block in self.blocks])
         order = np.concatenate([block.coordinates for block in self.blocks])
         starts, columns, values = self.law.whitening
-        z = scipy.sparse.csr_array((values, columns, starts)) @ step
-        return float(log_densities(z[order], bends).sum())
+        points = self.mode - self.law.centre + np.stack([np.zeros_like(step), step])
+        z = (scipy.sparse.csr_array((values, columns, starts)) @ points.T).T
+        at_mode, there = log_densities(z[:, order], bends).sum(axis=1).tolist()
+        return float(there - at_mode)
 
 
 def plan_blocks(model: BlockModel, mode: Mode) -> Planned:
     """Cut parameters into blocks that are accepted often enough, and read few rows."""
-    whitened = whitened_by(mode.precision)
-    hessian = without_rounding(mode.factors.hessian, np.sqrt(np.diag(mode.precision)))
-    factors = mode.factors._replace(hessian=scipy.sparse.csr_array(hessian))
-    trial = Trial(model, mode._replace(factors=factors), whitened)
-    own, shared = np.split(np.arange(len(mode.theta)), [whitened.shared])
+    centre = centre_of(model, mode, parts_by(mode.precision))
+    near, whitened = centre.near, whitened_by(centre.precision)
+    hessian = without_rounding(near.factors.hessian, np.sqrt(np.diag(centre.precision)))
+    factors = near.factors._replace(hessian=scipy.sparse.csr_array(hessian))
+    trial = Trial(model, centre._replace(near=near._replace(factors=factors)), whitened)
+    own, shared = np.split(np.arange(len(near.theta)), [whitened.shared])
     waiting = [(part, np.arange(model.size)) for part in (own, shared) if len(part)]
     blocks, forecasts = [], []
     while waiting:
@@ -121,27 +136,37 @@ def plan_blocks(model: BlockModel, mode: Mode) -> Planned:
             continue
         # A block of the prior alone still has a row, which says nothing.
         rows = tried.rows if len(tried.rows) else np.zeros(1, np.int64)
-        likelihood = model.likelihood_of(mode, rows, tried.weights)
+        likelihood = model.likelihood_of(near, rows, tried.weights)
         rho = SMALL_STEP if tried.accepted < SELDOM else 0.0
         block = block_of(likelihood, coordinates, whitened)
         blocks.append(replace(block, correlation=rho, bends=trial.bends[coordinates]))
         forecasts.append(foreseen(tried))
-    law = Law(mode.theta, whitened.whitening, mode.factors.gradient, sparse(hessian))
-    return Planned(blocks, law, forecast_of(forecasts, trial.misfit, model.size))
+    law = Law(near.theta, whitened.whitening, near.factors.gradient, sparse(hessian))
+    return Planned(blocks, law, forecast_of(forecasts, trial.misfit, model.size), mode.theta)
+
+
+def ordered(coupled: Floats) -> tuple[Indices, int]:
+    """Order parameters by their partners; second, how many come before those that all rows share."""
+    d, partners = len(coupled), (coupled != 0.0).sum(axis=1)
+    return np.argsort(partners, kind="stable"), int(np.sum(partners <= min(max(SHARED * d, OWN), d - 1)))
+
+
+def parts_by(precision: Floats) -> Parts:
+    """Split parameters into those with rows of their own, and those that all rows share."""
+    order, shared = ordered(without_rounding(precision, np.sqrt(np.diag(precision))))
+    return Parts(order[:shared], order[shared:])
 
 
 def whitened_by(precision: Floats) -> Whitened:
     """Order parameters, and factorise."""
     d, scale = len(precision), np.sqrt(np.diag(precision))
     coupled = without_rounding(precision, scale)
-    partners = (coupled != 0.0).sum(axis=1)
-    order = np.argsort(partners, kind="stable")
+    order, shared = ordered(coupled)
     factor = np.asarray(np.linalg.cholesky(coupled[np.ix_(order, order)]), np.float64)
     root = scipy.linalg.solve_triangular(factor.T, np.eye(d), lower=False)
     root = without_rounding(root, np.linalg.norm(root, axis=1), np.ones(d))
     factor = without_rounding(factor, scale[order], np.ones(d))
     starts, columns, values = sparse(np.ascontiguousarray(factor.T))
-    shared = int(np.sum(partners <= min(max(SHARED * d, OWN), d - 1)))
     return Whitened(order, scipy.sparse.csc_array(root), shared, Sparse(starts, order[columns], values))
 
 
@@ -154,12 +179,13 @@ def without_rounding(matrix: Floats, rows: Floats, columns: Floats | None = None
 class Trial:
     """Tries moves of blocks from usual points, and bends the laws of coordinates to the posterior's."""
 
-    def __init__(self, model: BlockModel, mode: Mode, whitened: Whitened) -> None:
-        self._model, self._mode, self._whitened = model, mode, whitened
-        self._rng, d = np.random.default_rng(SEED), len(mode.theta)
-        self._usual = self._rng.standard_normal((TRIES, d))  # to be bent
+    def __init__(self, model: BlockModel, centre: Centre, whitened: Whitened) -> None:
+        self._model, self._near, self._tilt, self._whitened = model, centre.near, centre.tilt, whitened
+        self._rng, d = np.random.default_rng(SEED), len(self._near.theta)
+        tries = int(np.clip(ROWS_TRIED / model.size, FEWEST_TRIES, MOST_TRIES))
+        self._usual = self._rng.standard_normal((tries, d))  # to be bent
         self.bends, self._has_bends = no_bends(d), np.zeros(d, bool)
-        found = [height_at(model, mode, self._step(z)) for z in self._usual]
+        found = [height_at(model, self._near, self._step(z)) for z in self._usual]
         heights = np.array([height for height, _ in found])
         self._left = np.stack([left for _, left in found])
         self._known = [self._height(u) for u in self._usual]
@@ -178,19 +204,19 @@ class Trial:
 
     def _without_rows(self, step: Floats) -> float:
         """Give the log posterior but for the rows' residuals, less that at the mode."""
-        prior = self._model.log_prior(self._mode.theta + step) - self._mode.prior.value
-        return prior + self._mode.factors.change(step)
+        prior = self._model.log_prior(self._near.theta + step) - self._near.prior.value
+        return prior + self._near.factors.change(step)
 
     def bend(self, coordinates: Indices, rows: Indices) -> None:
         """Look at the tails of coordinates that these rows alone depend on, if that does not take long."""
         fresh = coordinates[~self._has_bends[coordinates]]
         if not 0 < 2 * len(fresh) * len(rows) <= AFFORDABLE:
             return
-        model, theta = self._model.of_rows(rows), self._mode.theta
+        model, theta = self._model.of_rows(rows), self._near.theta
         for i in fresh:
             steps = [self._step(far * np.eye(1, len(theta), i)[0]) for far in (-FAR_OUT, FAR_OUT)]
             heights = [self._without_rows(step) + model.residuals(theta, step).sum() for step in steps]
-            self.bends[i] = bends_to(heights)
+            self.bends[i] = bends_to(np.array(heights) - list(map(self._tilt.at, steps)))
         self._has_bends[fresh] = True
         self._known = [self._height(u) for u in self._usual]
         for k, u in enumerate(self._usual):
@@ -198,15 +224,15 @@ class Trial:
 
     def of(self, coordinates: Indices, rows: Indices) -> Tried:
         """Draw a block anew from each of the points; only these rows depend on it, or fewer."""
-        model, ratios = self._model.of_rows(rows), np.full(TRIES, -np.inf)
-        changes = np.zeros((TRIES, len(rows)))
+        model, ratios = self._model.of_rows(rows), np.full(len(self._usual), -np.inf)
+        changes = np.zeros((len(self._usual), len(rows)))
         for k, usual in enumerate(self._usual):
             moved = usual.copy()
             moved[coordinates] = self._rng.standard_normal(len(coordinates))
             known = self._height(moved) - self._known[k]
             if np.isfinite(known):
                 step = self._step(bent(moved, self.bends))
-                change = model.residuals(self._mode.theta, step) - self._left[k, rows]
+                change = model.residuals(self._near.theta, step) - self._left[k, rows]
                 if np.isfinite(change).all():
                     ratios[k], changes[k] = known + change.sum(), change
         changed = changes.any(axis=0)

@@ -16,10 +16,13 @@ from gumbelrace.laplace.model import Floats, Model, Summed
 
 # Distances at which the posterior is looked at, in standard deviations: the next one only where it has
 # fallen by less than this share of what a normal law would have.
-DISTANCES, SHARE = np.array([8.0, 16.0, 32.0, 64.0, 128.0]), 0.5
-# The share of the posterior farther out than one of them that is too much, if the law that proposes has so
-# many times less there.
-MOST, TIMES = 0.004, 10.0
+DISTANCES, SHARE = np.array([5.0, 8.0, 16.0, 32.0, 64.0, 128.0]), 0.5
+# The share of the posterior farther out than one of them that counts, and how many times lower than the
+# posterior the law that proposes may be there: less where coordinates have laws of their own, since others
+# that go with a parameter by the normal law need not do so far out.
+SOME, TIMES, TIMES_OF_BLOCKS = 0.002, 10.0, 3.0
+# The logarithm of the longest stay; it does not matter how much longer it is.
+FOR_EVER = 100.0
 # Rows say less than that share of what is known of a parameter: nothing, but for rounding.
 NOTHING = 1e-9
 # Of rows that lie in a table, those parameters alone are looked at of which they say less than that.
@@ -62,10 +65,10 @@ def suspects_of_table(mode: Mode, root: Floats, size: int) -> Suspects:
     return suspects._replace(some=suspects.some[:most])
 
 
-def heavy_tailed(
+def stays_of(
     model: Model, mode: Mode, root: Floats, fall: Fall, among: Sequence[int] | None = None
-) -> list[int]:
-    """Give the parameters with too heavy tails for a law, of all or among some."""
+) -> dict[int, float]:
+    """Give how long chains of a law stay far out in parameters, of all or among some. See `stays_by`."""
 
     def left(step: Floats) -> float:
         return float(model.residuals(mode.theta, step).sum())
@@ -75,19 +78,22 @@ def heavy_tailed(
     if among is not None:
         alone, some = ([i for i in part if i in among] for part in suspects[:2])
         suspects = suspects._replace(alone=alone, some=some)
-    return too_heavy(suspects, model, mode, left, fall, passes)
+    return stays_by(suspects, model, mode, left, fall, passes)
 
 
-def too_heavy(
+def stays_by(
     suspects: Suspects,
     model: Summed,
     mode: Mode,
     left: Callable[[Floats], float],
     fall: Fall,
     passes: float = np.inf,
-) -> list[int]:
-    """Give those with too heavy tails; `left` gives what expansions leave of all rows, `passes` times."""
-    found = []
+) -> dict[int, float]:
+    """Give for each suspect how many steps a chain stays where it is farthest out.
+
+    `left` gives what expansions leave of all rows, `passes` times; the last suspects may be left out.
+    """
+    found = {}
     for i in [*suspects.alone, *suspects.some]:
         of_rows = None if i in suspects.alone else left
         if of_rows and passes < 2.0:
@@ -96,15 +102,23 @@ def too_heavy(
         sides = np.stack([heights_at_steps(model, mode, side, of_rows) for side in steps])
         falls = np.array([list(map(fall, side, DISTANCES)) for side in steps])
         passes -= 2.0 + float(np.isfinite(sides).sum()) if of_rows else 0.0
-        if reaches_farther(sides, falls):
-            found.append(i)
-    return sorted(found)
+        found[i] = stay_of(sides, falls)
+    return found
 
 
-def reaches_farther(sides: Floats, falls: Floats) -> bool:
-    """Whether too much of a posterior lies beyond a distance at which the law that proposes is too low."""
-    low = (sides - falls).max(axis=0) > np.log(TIMES)
-    return any(low[k] and share_far_out(sides, k) > MOST for k in range(len(DISTANCES)))
+def stay_of(sides: Floats, falls: Floats) -> float:
+    """Give how many times lower the law that proposes is, where it is lowest and some of the posterior is.
+
+    A chain stays there for as many steps, and is there as many times too seldom.
+    """
+    matters = [share_far_out(sides, k) > SOME for k in range(len(DISTANCES))]
+    too_low = np.max(sides - falls, axis=0)[matters]
+    return float(np.exp(np.clip(np.max(too_low, initial=0.0), 0.0, FOR_EVER)))
+
+
+def too_heavy(stays: dict[int, float], times: float = TIMES) -> list[int]:
+    """Give the parameters whose tails are too heavy."""
+    return sorted(i for i, stay in stays.items() if stay > times)
 
 
 def heights_at_steps(

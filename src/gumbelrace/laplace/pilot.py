@@ -6,14 +6,14 @@ known, and so is how efficient each law is as a proposal: the effective share of
 The choices bias nothing, so the points are the same in every run.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import scipy  # its parts load when first used
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.laplace.heavy_tails import heavy_tailed
+from gumbelrace.laplace.heavy_tails import stays_of, too_heavy
 from gumbelrace.laplace.mode import Mode
 from gumbelrace.laplace.model import Floats, Model
 from gumbelrace.methods.penalty import Penalty
@@ -120,6 +120,7 @@ class Pilot(NamedTuple):
     tails: Tails
     weights: Floats | None  # of the rows; None if nothing is left of any
     forecast: Forecast
+    longest_stay: float  # steps that a chain stays in the tail of a parameter
 
 
 def step_to_top(mode: Mode) -> Floats:
@@ -145,8 +146,10 @@ def pilot_of(model: Model, mode: Mode) -> Pilot:
     weights = weights_of(sizes)
     read = foreseen_reading(changes_of(model, mode, shift + moved_points(law, root)), weights)
     forecast = forecast_of(heights[own] - densities[best, own], read, misfit, model.size)
-    heavy = tuple(model.names[i] for i in heavy_tailed(model, mode, root, law.fall_to))
-    return Pilot(root, law, weights, forecast._replace(ruled_out=ruled_out, heavy=heavy))
+    stays = stays_of(model, mode, root, law.fall_to)
+    heavy = tuple(model.names[i] for i in too_heavy(stays))
+    longest = max(stays.values(), default=1.0)
+    return Pilot(root, law, weights, forecast._replace(ruled_out=ruled_out, heavy=heavy), longest)
 
 
 def misfit_of(heights: Floats, densities: Floats) -> float:
@@ -269,7 +272,7 @@ def reading(changes: Iterable[Floats], weights: Floats | None) -> Iterator[tuple
         yield rows, variance / rows
 
 
-def foreseen_reading(changes: list[Floats], weights: Floats | None) -> tuple[float, float]:
+def foreseen_reading(changes: Sequence[Floats] | Floats, weights: Floats | None) -> tuple[float, float]:
     """Give the mean of rows that moves read, and of the variances of their estimates."""
     found = list(reading(changes, weights))
     if not found:

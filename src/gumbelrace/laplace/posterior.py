@@ -16,7 +16,7 @@ from gumbelrace.kernels.normal_laws import NormalPseudoprior
 from gumbelrace.kernels.target import Position
 from gumbelrace.laplace.blocks import Planned, plan_blocks
 from gumbelrace.laplace.convergence import split_rhat, warn_of_fit, warn_of_rhat
-from gumbelrace.laplace.heavy_tails import heavy_tailed
+from gumbelrace.laplace.heavy_tails import TIMES_OF_BLOCKS, stays_of, too_heavy
 from gumbelrace.laplace.mode import Mode, find_mode, listed
 from gumbelrace.laplace.model import Floats
 from gumbelrace.laplace.other_modes import warn_of_other_modes
@@ -53,7 +53,8 @@ class Posterior:
         The mode.
     law : NormalPseudoprior
         The normal law that proposes: it has the curvature of the posterior at its mode, and lies around
-        that or, where the posterior is skewed, closer to its mean.
+        that or, where the posterior is skewed, closer to its mean. In blocks, that is the mode of the
+        parameters that all rows share, effects of groups integrated out.
     forecast : Forecast
         What the pilot expects of a chain: rows a step, acceptance, effective draws a step.
     names : sequence of str
@@ -143,8 +144,10 @@ class Fit(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Effective draws for each multiplication, as far as they can be foreseen."""
-        return self.pilot.forecast.effective / work_of_step(self.pilot.forecast.rows, len(self.mode.theta))
+        """Effective draws for each multiplication, as far as they can be foreseen, of the heaviest tail."""
+        forecast = self.pilot.forecast
+        work = work_of_step(forecast.rows, len(self.mode.theta))
+        return forecast.effective / (work * self.pilot.longest_stay)
 
 
 def made_ready(model: Any, log_prior: Any, method: Method | None, said: Progress) -> Posterior:
@@ -159,16 +162,18 @@ def made_ready(model: Any, log_prior: Any, method: Method | None, said: Progress
         if method is None and first.pilot.forecast.ruled_out > 0.0:
             method = Exact()  # whoever does not read a row that rules a point out keeps the point
         fit, kernel = fitted(first, log_prior, method)
-    forecast, planned = fit.pilot.forecast, faster_blocks(model, mode, fit.rate, said)
+    forecast, law, planned = fit.pilot.forecast, fit.law, None
+    if method is None or not needs_bounds(method):  # those of blocks are not known
+        planned = faster_blocks(model, mode, fit.rate, said)
     if planned is not None:
         kernel = Blocks(planned.blocks, planned.law, log_prior=log_prior, method=method)  # type: ignore[arg-type]
-        forecast = forecast_by_blocks(fit, planned)
+        forecast, law = forecast_by_blocks(fit, planned), planned.normal
     elif forecast.acceptance <= SELDOM:
-        kernel = tuned(kernel, kernel.start(fit.law.mean))
+        kernel = tuned(kernel, kernel.start(law.mean))
     if forecast.ruled_out > 0.0 and isinstance(method, Exact):
         forecast = forecast._replace(rows=float(model.size))
     said.tell(f"forecast: {forecast}")
-    return Posterior(mode.theta, fit.law, forecast, model.names, kernel)
+    return Posterior(mode.theta, law, forecast, model.names, kernel)
 
 
 def fitted(fit: Fit, log_prior: Any, method: Method | None) -> tuple[Fit, Metropolis | Blocks]:
@@ -183,8 +188,8 @@ def forecast_by_blocks(fit: Fit, planned: Planned) -> Forecast:
     """Give what is expected of sweeps, whose laws may reach tails that are too heavy for a single one."""
     model, forecast = fit.model, fit.pilot.forecast
     suspected = [list(model.names).index(name) for name in forecast.heavy]
-    heavy = heavy_tailed(model, fit.mode, fit.pilot.root, planned.fall_to, suspected)
-    names = tuple(model.names[i] for i in heavy)
+    stays = stays_of(model, fit.mode, fit.pilot.root, planned.fall_to, suspected)
+    names = tuple(model.names[i] for i in too_heavy(stays, TIMES_OF_BLOCKS))
     return planned.forecast._replace(ruled_out=forecast.ruled_out, heavy=names)
 
 

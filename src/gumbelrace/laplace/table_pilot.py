@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gumbelrace.laplace.heavy_tails import Suspects, suspects_of_table, too_heavy
+from gumbelrace.laplace.heavy_tails import Suspects, stays_by, suspects_of_table, too_heavy
 from gumbelrace.laplace.mode import Mode
 from gumbelrace.laplace.model import Floats, Indices
 from gumbelrace.laplace.pilot import (
@@ -123,8 +123,8 @@ def heavy_parameters(
 ) -> tuple[str, ...]:
     """Name the parameters whose tails are too heavy for a law, by what expansions leave at all points."""
     known = {step.tobytes(): float(sum_) for step, sum_ in zip(points.steps, left, strict=True)}
-    found = too_heavy(points.suspects, model, mode, lambda step: known[step.tobytes()], LAWS[law].fall_to)
-    return tuple(model.names[i] for i in found)
+    stays = stays_by(points.suspects, model, mode, lambda step: known[step.tobytes()], LAWS[law].fall_to)
+    return tuple(model.names[i] for i in too_heavy(stays))
 
 
 def is_heavy_enough(heights: Floats, densities: Floats, z_far: Floats) -> bool:
