@@ -32,6 +32,20 @@ def test_a_first_column_that_counts_is_kept(run, tmp_path):
     assert np.load(tmp_path / "c.npy").shape == (50, 1)
 
 
+def test_a_first_column_that_counted_is_no_candidate(run, tmp_path):
+    """It would win: its numbers are the largest. The record knows that they were those of the rows."""
+    scores = np.random.default_rng(0).random((20_000, 2)) + np.array([0.0, 0.1])
+    rows = np.column_stack([np.arange(1, 20_001), scores])
+    np.savetxt(tmp_path / "a.csv", rows, delimiter=",", header="id,ant,bee", comments="")
+    for target in ("b.npy", "b.csv"):
+        assert run("shuffle", "a.csv", target).exit_code == 0
+        said = run("best", target, "--json")
+        assert said.exit_code == 0, said.output
+        answer = json.loads(said.stdout)
+        assert answer["column"] == "bee"
+        assert "column 'id' counts the rows and is left out; --columns would take it in" in answer["notes"]
+
+
 GOOD = "ant,bee\n1,2\n3,4\n5,6\n"
 FAULTS = {
     "ragged.csv": (GOOD + "7\n", "row 3 (counted from 0) has 1 entries, but there are 2 columns; mend it"),

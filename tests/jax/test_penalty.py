@@ -43,7 +43,7 @@ def chains():
         np.zeros(1),
     )
     with in_double():
-        law = Law(*map(jnp.asarray, (np.zeros(1), np.eye(1), np.zeros(1), np.zeros((1, 1)))))
+        law = Law(*map(jnp.asarray, (np.zeros(1), np.zeros(1), np.eye(1), np.zeros(1), np.zeros((1, 1)))))
         table = jax.tree.map(jnp.asarray, table_of(model, WEIGHTS))
     return Chains(model, penalties.reading_of(32.0), NORMAL, table, law)
 

@@ -3,6 +3,8 @@
 False-alarm rate of each statistical test: 1e-4 over seeds.
 """
 
+from dataclasses import replace
+
 import numba
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from scipy import stats
 from tests.laplace.cases import Dummy, Groups, log_prior, simulated
 
 import gumbelrace as gr
-from gumbelrace.errors import NoMode, PoorFit
+from gumbelrace.errors import InvalidArgument, NoMode, PoorFit
 from gumbelrace.kernels.blocks import Blocks
 from gumbelrace.laplace.blocks import plan_blocks
 from gumbelrace.laplace.compiled import CompiledModel
@@ -45,7 +47,7 @@ def test_a_coefficient_of_few_rows_is_right(dummy):
     case, fit = dummy
     mean, sd = case.moments()
     assert (mean - fit.mode[1]) / sd > 0.35
-    assert max(block.bends.max() for block in fit.kernel.blocks) > 0.5
+    assert fit.kernel.proposal.freedom < np.inf
     trace = fit.sample(25_000, rng=1, progress=False)
     check_moments(trace["position"][:, :, 1:], mean, sd)
     assert trace.fraction < 0.02
@@ -59,6 +61,52 @@ def test_the_forecast_holds(dummy):
     assert "rows a step" in repr(fit)
 
 
+def test_chains_that_do_much_worse_than_foreseen_are_said(dummy, recwarn):
+    """As foreseen, 0.6 effective draws a step, nothing is said."""
+    _, fit = dummy
+    fit.sample(1_000, rng=2, progress=False)
+    assert not [one for one in recwarn if one.category is PoorFit]
+    other = replace(fit, forecast=fit.forecast._replace(effective=30.0))
+    with pytest.warns(
+        PoorFit, match=r"theta\[1\]: 0\.\d+ effective draws a step .* where 30 were foreseen"
+    ):
+        other.sample(1_000, rng=2, progress=False)
+
+
+@numba.njit
+def wrong_slope(n, centre, direction, x, y):
+    value, slope, curvature = logistic.terms(n, centre, direction, x, y)
+    return value, (1.5 if y[n] == 1.0 else 1.0) * slope, curvature
+
+
+@numba.njit
+def wrong_value(n, centre, direction, x, y):
+    value, slope, curvature = logistic.terms(n, centre, direction, x, y)
+    return value + 3.0 * (n % 2), slope, curvature
+
+
+@pytest.mark.parametrize(
+    ("terms", "message"),
+    [
+        (wrong_slope, r"gives the slope .* of row \d at the start"),
+        (wrong_value, "the value .* of row 1 at"),
+    ],
+)
+def test_derivatives_of_another_function_are_named(terms, message):
+    """Instead of a search for the mode that goes nowhere, with advice that cannot help."""
+    x, y = simulated(2_000, 3)
+    with pytest.raises(InvalidArgument, match=message):
+        gr.posterior(logistic.log_factor, terms, (x, y), 2_000, start=np.zeros(3), progress=False)
+
+
+def test_right_derivatives_are_not_blamed():
+    """All labels are those that the column tells: no mode, and `terms` are right."""
+    x, _ = simulated(2_000, 3)
+    y = (x[:, 0] > 0.0).astype(float)
+    with pytest.raises(NoMode):
+        gr.posterior(logistic.log_factor, logistic.terms, (x, y), 2_000, start=np.zeros(3), progress=False)
+
+
 def test_a_normal_law_is_left_alone():
     x, y = simulated(20_000, 3)
     fit = gr.posterior(logistic.log_factor, logistic.terms, (x, y), len(x), start=np.zeros(3))
@@ -66,6 +114,14 @@ def test_a_normal_law_is_left_alone():
     assert fit.forecast.acceptance > 0.9
     again = [fit.sample(200, chains=2, rng=5, progress=False)["position"] for _ in range(2)]
     np.testing.assert_array_equal(*again)
+
+
+def test_a_normal_law_of_few_rows_is_left_alone(recwarn):
+    """Of a hundred rows more than a quarter are read, though the expansion is exact."""
+    y = np.random.default_rng(0).normal(size=100)
+    fit = gr.posterior(square, square_terms, (y,), 100, start=[0.0], progress=False)
+    fit.sample(100, rng=0, progress=False)
+    assert not [one for one in recwarn if one.category is PoorFit]
 
 
 def test_bounds_make_exact_tests_possible(dummy):
@@ -149,7 +205,12 @@ def factor_with_an_edge(n, theta, y):
 
 
 @numba.njit
-def terms_with_an_edge(n, centre, direction, y):
+def square(n, theta, y):
+    return -0.5 * (y[n] - theta[0]) ** 2
+
+
+@numba.njit
+def square_terms(n, centre, direction, y):
     rest = y[n] - centre[0]
     return -0.5 * rest * rest, rest * direction[0], -direction[0] * direction[0]
 
@@ -158,7 +219,7 @@ def test_rows_that_rule_points_out_are_said():
     """One row of 2,000 is -inf a standard deviation above the mode: who does not read it misses that."""
     y = np.random.default_rng(0).normal(size=2_000)
     y -= y.mean()
-    given = factor_with_an_edge, terms_with_an_edge, (y,), 2_000
+    given = factor_with_an_edge, square_terms, (y,), 2_000
     fit = gr.posterior(*given, start=[0.0], progress=False)
     assert 0.0 < fit.forecast.ruled_out < 0.5
     with pytest.warns(PoorFit, match="are -inf or NaN: all rows are read in each step"):

@@ -1,6 +1,7 @@
 """Draws from PyMC models, unchanged; oracles: quadrature and importance sampling. Seeds are fixed."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -284,3 +285,15 @@ def test_without_pymc_the_extra_is_named(without):
     without("pymc")
     with pytest.raises(MissingPackage, match=r"gumbelrace\[pymc\]"):
         raced.sample(None)
+
+
+def test_ctrl_c_before_the_first_draw_is_ctrl_c(monkeypatch):
+    class Stopped:
+        def sample(self, *args, **options):
+            return SimpleNamespace(draws=0)
+
+    monkeypatch.setattr("gumbelrace.pymc.sampling.made_ready_for", lambda *given: (Stopped(), None))
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("a"), 1.0, observed=np.zeros(100))
+    with pytest.raises(KeyboardInterrupt):
+        raced.sample(model, progressbar=False)

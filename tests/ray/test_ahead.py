@@ -149,3 +149,27 @@ def test_types_are_those_that_hold_all_shards():
         (5, "float32"),
         (8, "float32"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (2**60 + np.arange(9), r"column 'b' of 0 has 1,152,921,504,606,846,984; whole numbers beyond"),
+        (np.arange(9) + 1j, "column 'b' of 0 has complex128; convert it"),
+        (np.array(list("abcdefghi")), "column 'b' of 0 has <U1; convert it"),
+    ],
+)
+def test_numbers_that_would_change_are_refused(column, message):
+    table = load_table([0], lambda shard: {"a": np.zeros(9), "b": column})
+    with pytest.raises(InvalidArgument, match=message):
+        gr.best(population(table), rng=0)
+
+
+def test_a_shard_that_has_grown_is_refused():
+    lengths = iter((100, 200))
+
+    def load(shard):
+        return dict(zip("ab", np.ones((2, next(lengths))), strict=True))
+
+    with pytest.raises(ShapeMismatch, match="shard 0 has 200 rows now, and had 100 before"):
+        gr.best(population(load_table([0], load)), rng=0)

@@ -134,3 +134,12 @@ def test_blocks_of_mentions_and_points_of_a_study_are_those_of_threads(cluster, 
     work = partial(measured, Problems(0, 2000), Settings(20, size=2000))
     found = cluster.submit(work, point, Stop()).result(), work(point, Stop())
     assert found[0]._replace(seconds=0, scan_seconds=0) == found[1]._replace(seconds=0, scan_seconds=0)
+
+
+def test_a_cluster_that_is_shut_down_takes_no_more_work(cluster):
+    """Ray would start another one by itself, with settings of its own."""
+    with Cluster() as other:  # joins that of this process, and leaves it running
+        assert other.submit(abs, -1).result() == 1
+    with pytest.raises(RuntimeError, match="has been shut down"):
+        other.submit(abs, -1)
+    assert cluster.submit(abs, -2).result() == 2

@@ -349,3 +349,25 @@ def test_numbers_longer_than_double_are_refused(tmp_path):
     np.save(tmp_path / "long.npy", np.ones((10, 2), np.longdouble))
     with pytest.raises(errors.InvalidFile, match="float32 or float64"):
         gr.open_table(tmp_path / "long.npy")
+
+
+@pytest.mark.parametrize("ending", ["npy", "csv"])
+@pytest.mark.parametrize("before", [False, True])
+def test_a_file_that_has_changed_is_not_raced(tmp_path, ending, before):
+    """Neither the first time nor after it has been raced once."""
+    path, scores = tmp_path / f"a.{ending}", np.random.default_rng(0).random((3_000, 2))
+
+    def save(rewards):
+        if ending == "npy":
+            np.save(path, rewards)
+        else:
+            np.savetxt(path, rewards, delimiter=",", header="a,b", comments="")
+        os.utime(path, ns=(1, int(rewards[0, 0] * 1e9)))
+
+    save(scores + np.array([0.0, 1.0]))
+    table = gr.open_table(path)
+    if before:
+        assert gr.best(table, rng=0).arm == 1
+    save(scores + np.array([1.0, 0.0]))
+    with pytest.raises(errors.InvalidFile, match="was changed after it was opened"):
+        gr.best(table, rng=0)

@@ -71,7 +71,7 @@ def test_rows_are_those_of_the_source(tmp_path, source, target):
 
 @pytest.mark.usefixtures("in_buckets")
 def test_numbers_of_one_type_make_a_plain_array_with_named_columns(tmp_path):
-    columns = {"ant": np.arange(900.0), "bee": -np.arange(900.0)}
+    columns = {"ant": np.arange(900.0)[::-1], "bee": -np.arange(900.0)}
     shuffle(gr.open_table(write(tmp_path / "a.parquet", columns), ["ant", "bee"]), tmp_path / "b.npy")
     array = np.load(tmp_path / "b.npy", mmap_mode="r")
     assert (array.shape, array.dtype) == ((900, 2), np.float64)
@@ -286,6 +286,25 @@ def test_two_runs_do_not_write_the_same_file(tmp_path, monkeypatch):
     assert len(refused) == 1
     assert sorted(columns_of(target, ["row"])["row"]) == list(range(ROWS))
     assert {path.name for path in tmp_path.iterdir()} == {"a.npy", "b.npy", "b.npy.json"}
+
+
+def test_names_may_have_any_letters(tmp_path):
+    """NumPy writes such heads in their third version, and reads ours."""
+    columns = {"größe": np.arange(5)[::-1], "重さ": np.arange(5.0) / 2.0, "φ": np.arange(5) > 2}
+    table = gr.open_table(write(tmp_path / "a.npy", columns))
+    shuffle(table, tmp_path / "b.npy", seed=1)
+    found, whole = columns_of(tmp_path / "b.npy", list(columns)), np.load(tmp_path / "b.npy")
+    assert whole.dtype.names == tuple(columns)
+    for name, column in columns.items():
+        np.testing.assert_array_equal(found[name], column[4 - found["größe"]])
+        np.testing.assert_array_equal(whole[name], found[name])
+
+
+@pytest.mark.parametrize("head", [b"", b"\x05", b"\x03\0\0\0{1}", b"\x02\0\0\0{(", b"\xff\xff\xff\xff"])
+def test_damaged_heads_of_the_third_version_are_refused(tmp_path, head):
+    (tmp_path / "a.npy").write_bytes(np.lib.format.magic(3, 0) + head)
+    with pytest.raises(errors.InvalidFile, match=r"is not a \.npy file, or is damaged"):
+        gr.open_table(tmp_path / "a.npy")
 
 
 def test_a_folder_does_not_get_its_own_rows_again(tmp_path):

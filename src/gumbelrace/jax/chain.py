@@ -1,7 +1,8 @@
 """Chains by JAX: many steps in one `lax.scan`, all chains side by side.
 
-A step proposes an independent draw of the law around the mode, or sometimes a small step, as
-`kernels.Mixture` does, and has `Penalty` decide. Points are in the law's own coordinates: θ = mode + L z.
+A step proposes an independent draw of the law, or sometimes a small step, as `kernels.Mixture` does, and
+has `Penalty` decide. Points are in the law's own coordinates: θ = mode + s + L z, where the shift s is 0
+but for expansions that fit on average.
 """
 
 import functools
@@ -16,7 +17,7 @@ from gumbelrace.jax.penalty import Move, Reading, Test, reading_of
 from gumbelrace.jax.picking import Span, Table, table_of
 from gumbelrace.laplace.mode import Mode
 from gumbelrace.laplace.model import Floats
-from gumbelrace.laplace.pilot import Pilot, Tails
+from gumbelrace.laplace.pilot import Pilot, Tails, step_to_top
 
 # Steps that are made in one call.
 BLOCK = 250
@@ -25,9 +26,10 @@ HALF = 2.0**-53
 
 
 class Law(NamedTuple):
-    """The law around the mode, and the expansion of the log factors' sum in its coordinates."""
+    """The law, and the expansion of the log factors' sum at the mode in its coordinates."""
 
     mode: Any
+    shift: Any  # from the mode to the centre of the law
     root: Any
     gradient: Any
     hessian: Any
@@ -103,7 +105,8 @@ class Chains:
 
     def thetas(self, z: Floats) -> Floats:
         """Give points as the model takes them."""
-        points: Floats = np.asarray(self.law.mode) + z @ np.asarray(self.law.root).T
+        mode, shift, root = map(np.asarray, self.law[:3])
+        points: Floats = mode + shift + z @ root.T
         return points
 
     def _made(self, noise: Noise, z: Floats, small: Small, moves: bool) -> Made:
@@ -159,7 +162,7 @@ class Chains:
 
     def test(self, table: Table, law: Law, ends: tuple[Any, Any], offset: Any, rows: Any, key: Any) -> Test:
         """Give the test of a move."""
-        here, there = (law.root @ z for z in ends)
+        here, there = (law.shift + law.root @ z for z in ends)
         span, move = (
             Span(0, self.model.size, self.model.size),
             Move(law.mode, here, there, offset, rows, key),
@@ -168,7 +171,7 @@ class Chains:
 
     def height(self, table: Table, law: Law, z: Any) -> Any:
         """Give what is known of the log posterior without reading rows: the prior and the expansion."""
-        prior = self.model.log_prior_at(law.mode + law.root @ z, table.whole)
+        prior = self.model.log_prior_at(law.mode + law.shift + law.root @ z, table.whole)
         return prior + z @ (law.gradient + 0.5 * law.hessian @ z)
 
     def ratio(self, here: Any, there: Any, freedom: float) -> Any:
@@ -184,8 +187,13 @@ class Chains:
 
 def chains_of(model: JaxModel, mode: Mode, pilot: Pilot) -> Chains:
     """Make ready what chains need."""
-    root, factors = pilot.root, mode.factors
+    law = law_of(mode, pilot.root, step_to_top(mode))
     with in_double():
-        law = Law(mode.theta, root, root.T @ factors.gradient, root.T @ factors.hessian @ root)
         law, table = jax.tree.map(jnp.asarray, (law, table_of(model, pilot.weights)))
     return Chains(model, reading_of(pilot.forecast.rows), pilot.tails, table, law)
+
+
+def law_of(mode: Mode, root: Floats, shift: Floats) -> Law:
+    """Give the law, and the expansion in its coordinates but for a constant."""
+    _, gradient, hessian = mode.factors
+    return Law(mode.theta, shift, root, root.T @ (gradient + hessian @ shift), root.T @ hessian @ root)

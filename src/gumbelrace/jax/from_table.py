@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gumbelrace.errors import InvalidArgument
-from gumbelrace.jax.chain import Chains, Law, Made, Small
-from gumbelrace.jax.model import JaxModel
+from gumbelrace.jax.chain import Chains, Made, Small, law_of
+from gumbelrace.jax.model import JaxModel, share_compiled
 from gumbelrace.jax.packages import in_double, jax, jnp, lax
 from gumbelrace.jax.penalty import Test, reading_of
 from gumbelrace.jax.picking import Table
@@ -29,8 +29,6 @@ from gumbelrace.laplace.row_pool import Pools
 
 # Pools differ in length by chance: that share of the first one is used of each, lest all is compiled again.
 IN_COMMON = 0.95
-# What JAX compiles for rows of one number.
-COMPILED = ("_of_factors", "_of_prior", "_slopes", "_left_over", "_left_over_at")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +54,7 @@ class RowsOfTable(JaxModel):
         with in_double():
             rows = jax.tree.unflatten(self.form, [as_given(array) for array in data])
         made = replace(self, rows=rows)
-        same = self.compiled.setdefault(size, made)
-        vars(made).update({name: getattr(same, name) for name in COMPILED})
+        share_compiled(self.compiled.setdefault(size, made), made)
         return made
 
     def tried(self, centre: Floats, steps: Floats, laws: Indices) -> Tried:
@@ -171,7 +168,7 @@ def posterior_of_table(
 ) -> JaxTablePosterior:
     """Give the posterior of a model, whose data are columns of a table."""
     names, form = jax.tree.flatten(data, is_leaf=is_column)
-    model = RowsOfTable(log_factors, prior, (), (), start, form)
+    model = RowsOfTable(log_factors, prior, (), (), start, form=form)
     check_numbers(model.of_data(tuple(an_example(one) for one in names), 1))
     ready = read_in_passes(model, names, as_passes(table), Progress(progress))
     return with_pools(model, ready)
@@ -194,10 +191,8 @@ def an_example(names: Any) -> Any:
 def with_pools(model: RowsOfTable, ready: Ready) -> JaxTablePosterior:
     """Make chains ready."""
     mode, root, found, pools = ready
-    factors = mode.factors
     with in_double():
-        law = Law(mode.theta, root, root.T @ factors.gradient, root.T @ factors.hessian @ root)
-        law = jax.tree.map(jnp.asarray, law)
+        law = jax.tree.map(jnp.asarray, law_of(mode, root, np.zeros_like(mode.theta)))
         at_mode = jax.tree.map(np.asarray, model.unravel(jnp.asarray(mode.theta)))
     most = int(IN_COMMON * pools.length(0))
     rule, of_pool = reading_of(found.forecast.rows), table_of_pool(model, pools, 0, most)

@@ -16,7 +16,7 @@ import scipy  # its parts load when first used
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.jax.data import entries, name_of
 from gumbelrace.jax.packages import in_double, jax, jnp, lax
-from gumbelrace.jax.sums import chunk_of, derivatives, left_over, over_chunks, rows_at
+from gumbelrace.jax.sums import chunk_of, derivatives, left_between, left_over, over_chunks, rows_at
 from gumbelrace.laplace.mode import Mode
 from gumbelrace.laplace.model import Floats, Indices, Quadratic
 from gumbelrace.laplace.parts import FEW, MANY_TIMES
@@ -29,6 +29,8 @@ NUMBERS, FEWEST, MOST = 2**20, 256, 16_384
 PATTERN_ROWS, PATTERN_MORE, BESIDE = 20_000, 4, 0.1
 
 SEED = 0
+# What JAX compiles for rows of one number.
+COMPILED = ("_of_factors", "_of_prior", "_slope", "_slopes", "_left_over", "_left_over_at")
 
 # Log factors of some rows: of θ as the user knows it, those rows, and what is no row.
 LogFactors = Callable[[Any, Any, Any], Any]
@@ -50,6 +52,8 @@ class JaxModel:
         What both take besides.
     example : pytree of numbers and arrays
         A θ, where to look for the mode.
+    is_steepened : bool
+        Whether rows come with numbers by which the slopes of their expansions are multiplied, as `Steep`.
     """
 
     log_factors: LogFactors
@@ -57,6 +61,7 @@ class JaxModel:
     rows: Any
     whole: Any
     example: Any
+    is_steepened: bool = False
 
     @functools.cached_property
     def size(self) -> int:
@@ -94,7 +99,39 @@ class JaxModel:
 
     def terms(self, vector: Any, rows: Any, whole: Any) -> Any:
         """Give the log factors of some rows at a vector."""
-        return self.log_factors(self.unravel(vector), rows, whole).astype(float)
+        given = rows.given if self.is_steepened else rows
+        return self.log_factors(self.unravel(vector), given, whole).astype(float)
+
+    def factors_of_slopes(self, rows: Any) -> Any:
+        """Give by what the slopes of the expansions of some rows are multiplied."""
+        return rows.factors if self.is_steepened else 1.0
+
+    def left_of(self, rows: Any, whole: Any, centre: Any, step: Any) -> Any:
+        """Give what second-order expansions leave of the log factors of some rows."""
+        return left_over(lambda at: self.terms(at, rows, whole), centre, step, self.factors_of_slopes(rows))
+
+    def left_of_move(self, rows: Any, whole: Any, centre: Any, ends: tuple[Any, Any]) -> Any:
+        """Give by how much that differs between two steps from the centre."""
+        return left_between(
+            lambda at: self.terms(at, rows, whole), centre, *ends, self.factors_of_slopes(rows)
+        )
+
+    def steepened(self, factors: Floats) -> "JaxModel":
+        """Give the same model, the slope of each row's expansion multiplied by a number of its own."""
+        with in_double():
+            made = replace(self, rows=Steep(self.rows, jnp.asarray(factors)), is_steepened=True)
+        share_compiled(self._steep.setdefault("first", made), made)
+        return made
+
+    @functools.cached_property
+    def _steep(self) -> dict[str, "JaxModel"]:
+        """The first that was made by `steepened`: others need not be compiled again."""
+        return {}
+
+    def slope(self, theta: Floats) -> Floats:
+        """Give the sum of the slopes of all rows' expansions."""
+        with in_double():
+            return np.asarray(self._slope(theta, self.rows, self.whole))
 
     def log_prior_at(self, vector: Any, whole: Any) -> Any:
         """Give the log prior at a vector."""
@@ -207,6 +244,17 @@ class JaxModel:
         return jax.jit(of_factors)
 
     @functools.cached_property
+    def _slope(self) -> Any:
+        def of_rows(theta: Any, rows: Any, whole: Any) -> Any:
+            def of_chunk(part: Any, counts: Any) -> Any:
+                times = jnp.where(counts, self.factors_of_slopes(part), 0.0)
+                return jax.grad(lambda at: (times * self.terms(at, part, whole)).sum())(theta)
+
+            return over_chunks(of_chunk, rows, self.chunk)
+
+        return jax.jit(of_rows)
+
+    @functools.cached_property
     def _slopes(self) -> Any:
         def along_axes(theta: Any, numbers: Any, rows: Any, whole: Any) -> Any:
             some = rows_at(rows, numbers)
@@ -223,7 +271,7 @@ class JaxModel:
         def of_all(centre: Any, step: Any, rows: Any, whole: Any) -> Any:
             def of_chunk(begin: Any) -> Any:
                 part, _ = chunk_of(rows, begin, self.chunk)
-                return left_over(lambda at: self.terms(at, part, whole), centre, step)
+                return self.left_of(part, whole, centre, step)
 
             found = lax.map(of_chunk, jnp.arange(0, self.size, self.chunk))
             # The last chunk begins earlier than the others end.
@@ -235,8 +283,7 @@ class JaxModel:
     @functools.cached_property
     def _left_over_at(self) -> Any:
         def of_some(centre: Any, step: Any, numbers: Any, rows: Any, whole: Any) -> Any:
-            some = rows_at(rows, numbers)
-            return left_over(lambda at: self.terms(at, some, whole), centre, step)
+            return self.left_of(rows_at(rows, numbers), whole, centre, step)
 
         return jax.jit(of_some)
 
@@ -250,6 +297,13 @@ class JaxModel:
         numbers = sum(int(np.prod(leaf.shape[1:])) for leaf in jax.tree.leaves(self.rows))
         many = NUMBERS // max(numbers, directions, 1)
         return min(max(min(many, MOST), FEWEST), self.size)
+
+
+class Steep(NamedTuple):
+    """Rows, and the numbers by which the slopes of their expansions are multiplied."""
+
+    given: Any
+    factors: Any
 
 
 class Weighted(NamedTuple):
@@ -275,6 +329,11 @@ class SomeRows(NamedTuple):
                 for part in parts
             ]
         return np.concatenate([np.asarray(some)[: len(p)] for some, p in zip(found, parts, strict=True)])
+
+
+def share_compiled(one: JaxModel, other: JaxModel) -> None:
+    """Let a model use what is compiled for another one, of other rows, but as many."""
+    vars(other).update({name: getattr(one, name) for name in COMPILED})
 
 
 def as_numbers(found: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ import numpy as np
 from gumbelrace.jax.model import JaxModel
 from gumbelrace.jax.packages import jnp, lax, random
 from gumbelrace.jax.picking import Span, Table, picked
-from gumbelrace.jax.sums import chunk_of, left_between, rows_at
+from gumbelrace.jax.sums import chunk_of, rows_at
 from gumbelrace.methods.margins import FAR
 from gumbelrace.methods.penalty import (
     MARGIN,
@@ -198,10 +198,8 @@ class Test:
 
     def differences(self, rows: Any) -> Any:
         """Give by how much the residuals of rows differ between the two ends of the move."""
-        move, whole = self.move, self.table.whole
-        return left_between(
-            lambda point: self.model.terms(point, rows, whole), move.centre, move.here, move.there
-        )
+        move = self.move
+        return self.model.left_of_move(rows, self.table.whole, move.centre, (move.here, move.there))
 
     def exact(self, wanted: Any) -> Any:
         """Sum the differences of all rows, if that is wanted; else give 0."""

@@ -17,7 +17,7 @@ from gumbelrace.jax.trace import JaxTrace, Pace
 from gumbelrace.kernels.block_sweep import SMALL
 from gumbelrace.kernels.block_sweep import SMALL_STEPS as SMALL_SWEEPS
 from gumbelrace.kernels.normal_laws import NormalPseudoprior
-from gumbelrace.laplace.convergence import warn_of_fit
+from gumbelrace.laplace.convergence import warn_of_fit, warn_of_shortfall
 from gumbelrace.laplace.habits import refuse
 from gumbelrace.laplace.mode import find_mode
 from gumbelrace.laplace.model import Floats
@@ -31,9 +31,11 @@ from gumbelrace.laplace.posterior import (
     SELDOM,
     SMALL_STEPS,
     Fit,
+    better,
     check_dimension,
     faster_blocks,
     forecast_by_blocks,
+    is_good,
 )
 from gumbelrace.laplace.progress import Progress
 from gumbelrace.population.base import checked_count
@@ -112,6 +114,7 @@ class JaxPosterior:
             with said("check by all rows"), suppress(KeyboardInterrupt):
                 trace = replace(trace, checked=audited(self._chains, keys[2], kept.z, trace.fraction))
         trace.warn()
+        warn_of_shortfall(trace.positions, self.forecast, trace.names)
         return trace
 
     def warn(self) -> None:
@@ -161,11 +164,12 @@ def made_ready(model: JaxModel, said: Progress) -> JaxPosterior:
     with said("other modes"):
         warn_of_other_modes(model.few, mode, model.size)
     with said("pilot"):
-        fit = Fit(model, mode, pilot_of(model, mode))
+        first = Fit(model, mode, pilot_of(model, mode))
+        fit = first if is_good(first) else better(first)
     forecast, planned, law = fit.pilot.forecast, faster_blocks(model, mode, fit.rate, said), fit.law
     chains: Chains | Sweeps
     if planned is None:
-        chains = chains_of(model, mode, fit.pilot)
+        chains = chains_of(*fit)
     else:
         chains = sweeps_of(model, planned)
         forecast, law = forecast_by_blocks(fit, planned), planned.normal

@@ -41,17 +41,22 @@ def rows_at(rows: Any, numbers: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf.at[numbers].get(mode="promise_in_bounds"), rows)
 
 
-def left_over(terms: Callable[[Any], Any], centre: Any, step: Any) -> Any:
-    """Give log factors at centre + step, less their expansion at the centre to second order."""
+def left_over(terms: Callable[[Any], Any], centre: Any, step: Any, factors: Any = 1.0) -> Any:
+    """Give log factors at centre + step, less their expansion at the centre to second order.
+
+    The slopes of these are multiplied by `factors`.
+    """
 
     def along(at: Any) -> Any:
         return jax.jvp(terms, (at,), (step,))
 
     (value, slope), (_, curvature) = jax.jvp(along, (centre,), (step,))
-    return terms(centre + step) - value - slope - 0.5 * curvature
+    return terms(centre + step) - value - factors * slope - 0.5 * curvature
 
 
-def left_between(terms: Callable[[Any], Any], centre: Any, here: Any, there: Any) -> Any:
+def left_between(
+    terms: Callable[[Any], Any], centre: Any, here: Any, there: Any, factors: Any = 1.0
+) -> Any:
     """Give by how much `left_over` differs between two steps.
 
     With a = there - here and b = (there + here) / 2 the expansion grows by ∂_a f + ∂_a ∂_b f.
@@ -61,4 +66,4 @@ def left_between(terms: Callable[[Any], Any], centre: Any, here: Any, there: Any
         return jax.jvp(terms, (at,), (0.5 * (there + here),))
 
     _, (slope, curvature) = jax.jvp(along, (centre,), (there - here,))
-    return terms(centre + there) - terms(centre + here) - slope - curvature
+    return terms(centre + there) - terms(centre + here) - factors * slope - curvature

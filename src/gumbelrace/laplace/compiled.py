@@ -19,7 +19,7 @@ from gumbelrace.laplace.model import Floats, Indices, Quadratic, Tried
 from gumbelrace.laplace.parts import InParts
 from gumbelrace.laplace.pilot import Pilot
 from gumbelrace.laplace.sparse_sums import SparseSums
-from gumbelrace.laplace.tilted import beside_factors, regressed, steepened
+from gumbelrace.laplace.tilted import beside_factors, steepened
 from gumbelrace.population.likelihood import Likelihood
 
 
@@ -71,21 +71,12 @@ class CompiledModel(InParts):
         rows = np.arange(self.all_rows) if self.rows is None else self.rows
         return SparseSums(self.terms, self.data, rows)
 
-    def tilted(self, mode: Mode, steps: Floats) -> tuple["CompiledModel", Mode]:
-        """Give the same model, its rows expanded so that they fit at `steps` around the mode on average.
-
-        The mode comes with the sums of these expansions. Bounds are those of other residuals, and left out.
-        """
-        shares = regressed(self.log_factor, self.terms)
-        found = np.concatenate(self.of_parts(lambda rows: shares(rows, mode.theta, steps, self.data)))
-        factors = np.ones(self.all_rows)
-        factors[slice(None) if self.rows is None else self.rows] += found
+    def steepened(self, factors: Floats) -> "CompiledModel":
+        """Give the same model, the slope of each row's expansion multiplied by a number of its own."""
         functions = beside_factors(self.log_factor), steepened(self.terms)
-        model = replace(
+        return replace(
             self, log_factor=functions[0], terms=functions[1], data=(factors, *self.data), remainder=None
         )
-        sums = mode.factors._replace(gradient=model.slope(mode.theta))
-        return model, mode._replace(factors=sums)
 
     def slope(self, theta: Floats) -> Floats:
         """Give the sum of the slopes of all rows."""

@@ -5,8 +5,9 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from gumbelrace.errors import InvalidArgument
+from gumbelrace.errors import InvalidArgument, NoMode
 from gumbelrace.kernels.target import checked_point
+from gumbelrace.laplace.check_terms import check_terms
 from gumbelrace.laplace.compiled import CompiledModel
 from gumbelrace.laplace.from_table import as_passes, posterior_of_table
 from gumbelrace.laplace.model import Floats
@@ -90,7 +91,11 @@ def posterior(
         return posterior_of_table(model, checked_names(data), log_prior, method, as_passes(table), said)
     given = checked_data(data, "(x, y)"), checked_count(size, "size")
     model = CompiledModel(log_factor, terms, *given, log_prior, point, names, remainder)
-    return made_ready(model, log_prior, method, said)
+    try:
+        return made_ready(model, log_prior, method, said)
+    except NoMode:
+        check_terms(model)
+        raise
 
 
 def checked_names(data: Any) -> tuple[Any, ...]:

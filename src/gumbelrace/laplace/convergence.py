@@ -9,11 +9,15 @@ from gumbelrace.errors import NotConverged, PoorFit
 from gumbelrace.laplace.mode import listed
 from gumbelrace.laplace.model import Floats
 from gumbelrace.laplace.pilot import Forecast
+from gumbelrace.methods.penalty import Penalty
 
-# A chain that is to read more than that share of the rows a step saves little, and one that accepts fewer
-# proposals than that hardly moves.
+# A chain that is to read more than that share of the rows a step, and more than any does, saves little; one
+# that accepts fewer proposals than that hardly moves.
 MUCH, HARDLY = 0.25, 0.1
 MAY_KEEP = "chains that do not read these rows may keep draws that are impossible"
+# Chains with so many times fewer effective draws than were foreseen go where the normal law is far from the
+# posterior. That is told by means of so many batches of each chain, of so many draws or more.
+FEWER, BATCHES, SHORTEST = 8.0, 20, 10
 # Chains whose variances say that they differ by more than that have not met.
 MOST_RHAT = 1.01
 
@@ -38,7 +42,7 @@ def warn_of_fit(forecast: Forecast) -> None:
             PoorFit,
             stacklevel=4,
         )
-    elif forecast.rows > MUCH * forecast.size or not forecast.acceptance > HARDLY:
+    elif forecast.rows > max(MUCH * forecast.size, Penalty().first) or not forecast.acceptance > HARDLY:
         warnings.warn(
             f"the second-order expansion does not fit: {forecast}; a sampler that reads all rows, "
             "such as NUTS, may serve better",
@@ -79,3 +83,37 @@ def split_rhat(draws: Floats) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         rhat: Floats = np.sqrt((half - 1) / half + between / within)
     return rhat
+
+
+def warn_of_shortfall(draws: Floats, forecast: Forecast, names: Sequence[str]) -> None:
+    """Warn if chains, of shape (chains, draws, d), move much less than was foreseen."""
+    shares = effective_shares(draws)
+    slow = np.flatnonzero(shares < forecast.effective / FEWER).tolist()
+    if slow:
+        warnings.warn(
+            f"{listed(names, slow)}: {np.nanmin(shares):.2g} effective draws a step at the least, where "
+            f"{forecast.effective:.2g} were foreseen: the posterior is far from the normal law in places, "
+            "and draws there may be too few; draw for much longer, or use a sampler such as NUTS",
+            PoorFit,
+            stacklevel=4,
+        )
+
+
+def effective_shares(draws: Floats) -> Floats:
+    """Give effective draws for each that was made, by means of batches; NaN if too few were made.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> effective_shares(np.repeat(rng.normal(size=(4, 1000, 1)), 10, axis=1)).round(1)
+    array([0.1])
+    """
+    chains, count, d = draws.shape
+    length = count // BATCHES
+    if length < SHORTEST:
+        return np.full(d, np.nan)
+    kept = draws[:, : length * BATCHES].reshape(chains * BATCHES, length, d)
+    means = kept.mean(axis=1).var(axis=0, ddof=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares: Floats = kept.var(axis=(0, 1)) / (length * means)
+    return shares

@@ -120,7 +120,6 @@ class Pilot(NamedTuple):
     tails: Tails
     weights: Floats | None  # of the rows; None if nothing is left of any
     forecast: Forecast
-    longest_stay: float  # steps that a chain stays in the tail of a parameter
 
 
 def step_to_top(mode: Mode) -> Floats:
@@ -146,10 +145,8 @@ def pilot_of(model: Model, mode: Mode) -> Pilot:
     weights = weights_of(sizes)
     read = foreseen_reading(changes_of(model, mode, shift + moved_points(law, root)), weights)
     forecast = forecast_of(heights[own] - densities[best, own], read, misfit, model.size)
-    stays = stays_of(model, mode, root, law.fall_to)
-    heavy = tuple(model.names[i] for i in too_heavy(stays))
-    longest = max(stays.values(), default=1.0)
-    return Pilot(root, law, weights, forecast._replace(ruled_out=ruled_out, heavy=heavy), longest)
+    heavy = tuple(model.names[i] for i in too_heavy(stays_of(model, mode, root, law.fall_to)))
+    return Pilot(root, law, weights, forecast._replace(ruled_out=ruled_out, heavy=heavy))
 
 
 def misfit_of(heights: Floats, densities: Floats) -> float:

@@ -15,13 +15,14 @@ from gumbelrace.kernels.metropolis import Metropolis, Mixture
 from gumbelrace.kernels.normal_laws import NormalPseudoprior
 from gumbelrace.kernels.target import Position
 from gumbelrace.laplace.blocks import Planned, plan_blocks
-from gumbelrace.laplace.convergence import split_rhat, warn_of_fit, warn_of_rhat
+from gumbelrace.laplace.convergence import split_rhat, warn_of_fit, warn_of_rhat, warn_of_shortfall
 from gumbelrace.laplace.heavy_tails import TIMES_OF_BLOCKS, stays_of, too_heavy
 from gumbelrace.laplace.mode import Mode, find_mode, listed
 from gumbelrace.laplace.model import Floats
 from gumbelrace.laplace.other_modes import warn_of_other_modes
 from gumbelrace.laplace.pilot import SEED, Forecast, Pilot, pilot_of, step_to_top
 from gumbelrace.laplace.progress import Progress
+from gumbelrace.laplace.tilted import tilted
 from gumbelrace.methods.base import Method
 from gumbelrace.methods.exact import Exact
 from gumbelrace.methods.penalty import PILOT_ROWS, Penalty
@@ -95,7 +96,8 @@ class Posterior:
         Warns
         -----
         PoorFit
-            The pilot found that the normal law is so far from the posterior that little is saved.
+            The pilot found that the normal law is so far from the posterior that little is saved; or
+            chains have far fewer effective draws than it foresaw.
         NotConverged
             Chains disagree: r-hat is above 1.01.
         PromiseBroken
@@ -110,6 +112,7 @@ class Posterior:
         except NoPossibleArm as error:
             raise NoPossibleArm(WENT_WHERE_IMPOSSIBLE) from error
         warn_of_rhat(split_rhat(trace["position"]), self.names)
+        warn_of_shortfall(trace["position"], self.forecast, self.names)
         return trace
 
     def starts(self, rng: np.random.Generator, chains: int) -> list[Any]:
@@ -144,10 +147,13 @@ class Fit(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Effective draws for each multiplication, as far as they can be foreseen, of the heaviest tail."""
-        forecast = self.pilot.forecast
-        work = work_of_step(forecast.rows, len(self.mode.theta))
-        return forecast.effective / (work * self.pilot.longest_stay)
+        """Effective draws for each multiplication, as far as they can be foreseen.
+
+        None, where tails are too heavy for one law: those of blocks may reach them.
+        """
+        if self.pilot.forecast.heavy:
+            return 0.0
+        return self.pilot.forecast.effective / work_of_step(self.pilot.forecast.rows, len(self.mode.theta))
 
 
 def made_ready(model: Any, log_prior: Any, method: Method | None, said: Progress) -> Posterior:
@@ -204,13 +210,11 @@ def is_good(fit: Fit) -> bool:
 
 
 def better(fit: Fit) -> Fit:
-    """Give the fit by expansions that fit on average, if the model has them and they are better."""
-    if not hasattr(fit.model, "tilted"):
-        return fit
+    """Give the fit by expansions that fit on average, if they are better."""
     root = fit.pilot.root
     count = int(np.clip(AFFORDABLE / fit.model.size, FEWEST_POINTS, MOST_POINTS))
     steps = np.random.default_rng(SEED).standard_normal((count, len(root))) @ root.T
-    model, mode = fit.model.tilted(fit.mode, steps)
+    model, mode = tilted(fit.model, fit.mode, steps)
     other = Fit(model, mode, pilot_of(model, mode))
     return max(fit, other, key=lambda one: one.rate)
 

@@ -9,7 +9,7 @@ with λ / 2.
 
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,7 +75,16 @@ class Drawing:
     weighing: Weighing
     rate: float  # λ
     most: int  # rows from which on a pool is thinned
-    number: int  # of the pool
+    longest: int  # rows that there is memory for
+    number: int = 0  # of the pool
+
+    def of_pool(self, number: int) -> "Drawing":
+        """Give the drawing of another pool, twice as long as the one before it where memory allows.
+
+        Who needs another one reads more rows than was foreseen, and each takes a pass.
+        """
+        times = max(min(2.0 ** min(number, 60), TOO_LONG * self.longest / self.most), 1.0)
+        return replace(self, rate=times * self.rate, most=int(times * self.most), number=number)
 
     def of_chunk(self, chunk: Chunk) -> list[Array]:
         """Weigh the rows of a chunk, and draw some."""
@@ -188,7 +197,7 @@ class Pools:
             return self._known[number]
 
     def _drawn(self, number: int) -> tuple[Trial, RowPool]:
-        drawing = Drawing(**{**vars(self.drawing), "number": number})
+        drawing = self.drawing.of_pool(number)
         points = len(drawing.weighing.steps)
         result = self.scanner.result(f"pool {number}, {points} points", drawing)
         return pool_of(result, points, self.scanner.rng(SHUFFLE, number))

@@ -156,14 +156,15 @@ def planned(model: TableModel, mode: Mode, points: Points, pool_rows: int | None
     weighing = weighing._replace(law=law, floor=floor_of(trial.sizes[law] / few.size))
     trial, weights = weighing.tried(few)
     found = judged(model, mode, points, trial, times)
-    rows = pool_rows or rows_for(model, found.forecast)
+    row_bytes = 8 + sum(array.nbytes / max(len(array), 1) for array in model.subsample)
+    longest = pool_rows or int(POOL_BYTES / row_bytes)
+    rows = pool_rows or min(rows_for(found.forecast), longest)
     rate = rows / (times * float(weights.sum()))
-    return Drawing(model.scanner, model.example, weighing, rate, int(TOO_LONG * rows), 0)
+    return Drawing(model.scanner, model.example, weighing, rate, int(TOO_LONG * rows), longest)
 
 
-def rows_for(model: TableModel, forecast: Forecast) -> int:
-    """Give how many rows a pool needs for `EFFECTIVE` draws, if they fit into memory."""
+def rows_for(forecast: Forecast) -> int:
+    """Give how many rows a pool needs for `EFFECTIVE` draws."""
     a_step = PILOT_ROWS + MARGIN * forecast.rows
     wanted = SPARE * a_step * EFFECTIVE / max(forecast.effective, 1e-3)
-    row_bytes = 8 + sum(array.nbytes / max(len(array), 1) for array in model.subsample)
-    return int(min(max(wanted, FEWEST), POOL_BYTES / row_bytes))
+    return int(max(wanted, FEWEST))

@@ -12,10 +12,47 @@ the sum is exact: they can make chains slow, and never wrong.
 """
 
 import functools
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numba
 import numpy as np
+
+from gumbelrace.laplace.mode import Mode
+from gumbelrace.laplace.model import Floats, Model
+
+
+class Steepened(Model, Protocol):
+    """A model whose expansions can be made steeper, row by row."""
+
+    def steepened(self, factors: Floats) -> Self:
+        """Give the same model, the slope of each row's expansion multiplied by a number of its own."""
+
+    def slope(self, theta: Floats) -> Floats:
+        """Give the sum of the slopes of all rows' expansions."""
+
+
+def tilted(model: Steepened, mode: Mode, steps: Floats) -> tuple[Steepened, Mode]:
+    """Give the same model, its rows expanded so that they fit at `steps` around the mode on average.
+
+    The mode comes with the sums of these expansions. Bounds are those of other residuals, and left out.
+    """
+    other = model.steepened(1.0 + shares_of(model, mode, steps))
+    sums = mode.factors._replace(gradient=other.slope(mode.theta))
+    return other, mode._replace(factors=sums)
+
+
+def shares_of(model: Steepened, mode: Mode, steps: Floats) -> Floats:
+    """Give the regression of the residuals of each row on its slopes, along some steps."""
+    twice = model.steepened(np.full(model.size, 2.0))
+    together, squares = np.zeros((2, model.size))
+    for step in steps:
+        left = model.residuals(mode.theta, step)
+        slope = left - twice.residuals(mode.theta, step)
+        together += left * slope
+        squares += slope * slope
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = together / squares
+    return np.where(np.isfinite(shares), shares, 0.0)
 
 
 @functools.lru_cache(maxsize=64)
@@ -39,25 +76,3 @@ def beside_factors(log_factor: Any) -> Any:
         return log_factor(n, theta, *data)
 
     return of_row
-
-
-@functools.lru_cache(maxsize=64)
-def regressed(log_factor: Any, terms: Any) -> Any:
-    """Compile the regression of the residuals of rows on their slopes, along some steps."""
-
-    @numba.njit(nogil=True)
-    def shares(rows, centre, steps, data):  # type: ignore[no-untyped-def]
-        found = np.zeros(len(rows))
-        points = centre + steps
-        for i in range(len(rows)):
-            together, squares = 0.0, 0.0
-            for k in range(len(steps)):
-                value, slope, curvature = terms(rows[i], centre, steps[k], *data)
-                left = log_factor(rows[i], points[k], *data) - value - slope - 0.5 * curvature
-                together += left * slope
-                squares += slope * slope
-            share = together / squares if squares > 0.0 else 0.0
-            found[i] = share if np.isfinite(share) else 0.0
-        return found
-
-    return shares

@@ -130,7 +130,7 @@ class ExpandedRows(PlainRows):
 
     @functools.cached_property
     def _likelihoods(self) -> list[BatchedLikelihood]:
-        residuals, size = residuals_of(self.of_labels), self.graph.size
+        residuals, size = residuals_of(self.of_labels)[0], self.graph.size
         data = [leaf.array for leaf in self.of_labels.leaves[1:]]
         return [
             BatchedLikelihood(residuals, (labels, *data), Rows(size, weights=weights), centre, sums)

@@ -61,7 +61,7 @@ class RowsOfTable(PymcModel):
         """Give the same model of other rows."""
         pairs = zip(data, self.graph.leaves, strict=True)
         typed = tuple(as_in_model(one, leaf) for one, leaf in pairs)
-        return RowsOfTable(self.graph, self.functions, self.given_start, None, typed, size, self.key)
+        return RowsOfTable(self.graph, self.functions, self.given_start, None, None, typed, size, self.key)
 
     def tried(self, centre: Floats, steps: Floats, laws: Indices) -> Tried:
         """Read all rows at the centre and `steps`; see `Tried`."""
@@ -95,7 +95,7 @@ def of_graph(
     if key not in _COMPILED:
         _COMPILED.clear()
         _COMPILED[key] = Functions(*functions_of_rows(graph), None, None)
-    return RowsOfTable(graph, _COMPILED[key], start, None, data, rows, key)
+    return RowsOfTable(graph, _COMPILED[key], start, None, None, data, rows, key)
 
 
 def of_table(
@@ -113,7 +113,7 @@ def of_table(
             f"the model has arrays of {sorted(lengths)} rows; with a table, all have the same rows"
         )
     size, key = model.graph.size, uuid.uuid4().hex
-    rows = RowsOfTable(model.graph, model.functions, model.given_start, None, model.data, size, key)
+    rows = RowsOfTable(model.graph, model.functions, model.given_start, None, None, model.data, size, key)
     return posterior_of_table(rows, names, model.functions.log_prior, method, passes, said)
 
 

@@ -31,9 +31,13 @@ class Functions(NamedTuple):
     ----------
     residuals : numba function
         As `BatchedLikelihood` takes it.
+    steepened : numba function
+        The same of data that begin with a number for each row, by which the slope of its expansion is
+        multiplied.
     sums : callable
         ``sums(rows, theta, directions, data)``: log factors summed over rows, their gradient, and the
-        Hessian times each direction, of shape (directions, d).
+        Hessian times each direction, of shape (directions, d). ``sums(..., factors)``: each row counts as
+        many times.
     touched : callable
         ``touched(rows, theta, data)``: which parameters each row depends on, row by row, as where those of
         each begin, and the parameters.
@@ -44,6 +48,7 @@ class Functions(NamedTuple):
     """
 
     residuals: Any
+    steepened: Any
     sums: Any
     touched: Any
     log_prior: Any
@@ -55,30 +60,42 @@ def functions_of(graph: RowGraph) -> Functions:
     return Functions(*functions_of_rows(graph), log_prior_of(graph), prior_of(graph))
 
 
-def functions_of_rows(graph: RowGraph) -> tuple[Any, Any, Any]:
-    """Compile what is read of rows: residuals, sums, and what each row depends on."""
-    theta, directions, *outputs = derivatives_of(graph, graph.terms.sum())
-    given = compiled([graph.rows, theta, directions, *inputs(graph)], *outputs)
-    return residuals_of(graph), by_chunks(given), row_by_row(given)
+def functions_of_rows(graph: RowGraph) -> tuple[Any, Any, Any, Any]:
+    """Compile what is read of rows: residuals of both kinds, sums, and what each row depends on."""
+    factors = factors_of_rows()
+    theta, directions, *outputs = derivatives_of(graph, (factors * graph.terms).sum())
+    given = compiled([graph.rows, theta, directions, factors, *inputs(graph)], *outputs)
+    return *residuals_of(graph), by_chunks(given), row_by_row(given)
 
 
-def residuals_of(graph: RowGraph) -> Any:
+def residuals_of(graph: RowGraph) -> tuple[Any, Any]:
+    """Compile what expansions leave of rows; second, of expansions that are steeper."""
     centre, step = vectors(graph, "centre", "step")
+    factors = factors_of_rows()
     values = used(graph, graph.terms)
     directions = {value: value.type() for value in values}
     slope = along(graph.terms, values, directions)
     curvature = along(slope, values, directions)
     here, aside = graph.pieces(centre), graph.pieces(step)
     at_centre = {**here, **{directions[value]: aside[value] for value in values}}
-    expansion = rebuilt([graph.terms + slope + 0.5 * curvature], at_centre)[0]
+    expansion = rebuilt([graph.terms + factors * slope + 0.5 * curvature], at_centre)[0]
     there = rebuilt([graph.terms], graph.pieces(centre + step))[0]
-    given = compiled([graph.rows, centre, step, *inputs(graph)], there - expansion)
+    given = compiled([graph.rows, centre, step, factors, *inputs(graph)], there - expansion)
 
     @numba.njit
     def residuals(rows, arm, centre, steps, *data):  # type: ignore[no-untyped-def]
-        return given(rows, centre, steps[arm], *data)[0]
+        return given(rows, centre, steps[arm], np.ones(len(rows)), *data)[0]
 
-    return residuals
+    @numba.njit
+    def steepened(rows, arm, centre, steps, factors, *data):  # type: ignore[no-untyped-def]
+        return given(rows, centre, steps[arm], factors[rows], *data)[0]
+
+    return residuals, steepened
+
+
+def factors_of_rows() -> Any:
+    """Make a variable that stands for a number of each row."""
+    return optional("pytensor.tensor", "pymc").dvector("factors")
 
 
 def derivatives_of(graph: RowGraph, total: Any) -> list[Any]:
@@ -110,13 +127,14 @@ def by_chunks(given: Any) -> Any:
     """
     given.targetoptions["nogil"] = True  # other threads sum other rows meanwhile
 
-    def sums(rows, theta, directions, data):  # type: ignore[no-untyped-def]
+    def sums(rows, theta, directions, data, factors=None):  # type: ignore[no-untyped-def]
         value, gradient, products = 0.0, np.zeros_like(theta), np.zeros_like(directions)
         for first in range(0, len(rows), ROWS_AT_ONCE):
             some = rows[first : first + ROWS_AT_ONCE]
+            times = np.ones(len(some)) if factors is None else factors[some]
             for k in range(0, len(directions), DIRECTIONS_AT_ONCE):
                 ways = slice(k, k + DIRECTIONS_AT_ONCE)
-                total, slopes, curved = given(some, theta, directions[ways], *data)
+                total, slopes, curved = given(some, theta, directions[ways], times, *data)
                 products[ways] += curved
             value += float(total)
             gradient += slopes
@@ -129,8 +147,9 @@ def row_by_row(given: Any) -> Any:
     """Give the search for the parameters that rows depend on: along which they have a slope."""
 
     def touched(rows, theta, data):  # type: ignore[no-untyped-def]
-        nowhere = np.zeros((1, len(theta)))
-        found = [np.flatnonzero(given(rows[k : k + 1], theta, nowhere, *data)[1]) for k in range(len(rows))]
+        nowhere, once = np.zeros((1, len(theta))), np.ones(1)
+        slopes = (given(rows[k : k + 1], theta, nowhere, once, *data)[1] for k in range(len(rows)))
+        found = [np.flatnonzero(slope) for slope in slopes]
         return np.cumsum([0, *map(len, found)]), np.concatenate(found)
 
     return touched

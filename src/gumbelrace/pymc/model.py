@@ -42,6 +42,7 @@ class PymcModel(InParts):
     functions: Functions
     given_start: Floats
     rows: Indices | None = None  # None: all
+    factors_of_slopes: Floats | None = None  # of the rows' expansions; None: 1
 
     @property
     def all_rows(self) -> int:  # type: ignore[override]
@@ -92,7 +93,20 @@ class PymcModel(InParts):
 
     def around(self, centre: Floats, sums: Quadratic, rows: Rows | None = None) -> BatchedLikelihood:
         """Give the log factors, less their expansion at a centre."""
-        return BatchedLikelihood(self.functions.residuals, self.data, rows or Rows(self.size), centre, sums)
+        if self.factors_of_slopes is None:
+            residuals, data = self.functions.residuals, self.data
+        else:
+            residuals, data = self.functions.steepened, (self.factors_of_slopes, *self.data)
+        return BatchedLikelihood(residuals, data, rows or Rows(self.size), centre, sums)
+
+    def steepened(self, factors: Floats) -> "PymcModel":
+        """Give the same model, the slope of each row's expansion multiplied by a number of its own."""
+        return replace(self, factors_of_slopes=factors)
+
+    def slope(self, theta: Floats) -> Floats:
+        """Give the sum of the slopes of all rows' expansions."""
+        _, gradient, _ = self._sums(theta, nowhere(theta), self.factors_of_slopes)
+        return gradient
 
     def likelihood_of(self, mode: Mode, rows: Indices, weights: Floats | None) -> BatchedLikelihood:
         """Give the log factors of some rows, less their expansion at the mode; sums are those of all."""
@@ -100,8 +114,10 @@ class PymcModel(InParts):
         given = Rows(len(rows), weights=weights)
         return BatchedLikelihood(some, (rows, *self.data), given, mode.theta, mode.factors)
 
-    def _sums(self, theta: Floats, directions: Floats) -> tuple[float, Floats, Floats]:
-        parts = self.of_parts(lambda rows: self.functions.sums(rows, theta, directions, self.data))
+    def _sums(
+        self, theta: Floats, directions: Floats, factors: Floats | None = None
+    ) -> tuple[float, Floats, Floats]:
+        parts = self.of_parts(lambda rows: self.functions.sums(rows, theta, directions, self.data, factors))
         value, gradient, products = (np.sum(part, axis=0) for part in zip(*parts, strict=True))
         return float(value), gradient, products
 

@@ -140,6 +140,8 @@ def sample(
         warnings.simplefilter("ignore", NotConverged)  # PyMC's own checks are made below
         options = {"progress": progressbar, "check": check if table is None else 0}
         trace = fit.sample(draws, chains=chains, warmup=tune, rng=rng, **options)
+    if not trace.draws:  # stopped before the first
+        raise KeyboardInterrupt
     with said("deterministics"):
         vectors = fit.joint(trace) if isinstance(fit, StatePosterior) else trace["position"]
         values = natural_values(model, compiled.graph, vectors, var_names)

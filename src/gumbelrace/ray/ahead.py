@@ -27,6 +27,7 @@ Indices = NDArray[np.int64]
 # Rows of the first block, and how many times as long as all before it the next one is.
 FIRST, GROWTH = 16_384, 3
 MEMORY = 1e9
+LARGEST = 2**53  # all whole numbers up to that are numbers of double precision
 
 
 def population(
@@ -181,10 +182,27 @@ def rows_of_shard(names: list[str], shard: Table, rows: Indices) -> Floats:
     for first, arrays in shard.chunks(names, CHUNK):
         begin, end = np.searchsorted(rows, [first, first + len(arrays[names[0]])])
         for k, name in enumerate(names):
-            found[begin:end, k] = arrays[name][rows[begin:end] - first]
+            given = arrays[name][rows[begin:end] - first]
+            check_double(given, name, shard)
+            found[begin:end, k] = given
         if end == len(rows):
             break
     return found
+
+
+def check_double(given: NDArray[Any], name: str, shard: Any) -> None:
+    """Refuse what is no number, and whole numbers that double precision does not hold."""
+    if given.dtype.kind not in "biuf" or given.dtype.itemsize > 8:
+        raise InvalidArgument(
+            f"column {name!r} of {shard.name} has {given.dtype}; convert it to bool, int, uint or float"
+        )
+    if given.dtype.kind in "iu" and given.dtype.itemsize == 8 and len(given):
+        largest = max(abs(int(given.max())), abs(int(given.min())))
+        if largest > LARGEST:
+            raise InvalidArgument(
+                f"column {name!r} of {shard.name} has {largest:,}; whole numbers beyond 2^53 would be "
+                "rounded, subtract what all share"
+            )
 
 
 class Order:

@@ -53,6 +53,7 @@ class Cluster(Executor):
         settings = {"num_cpus": 1, "max_retries": tries - 1, "retry_exceptions": True}
         self._call = self._ray.remote(**settings)(called)
         self._under_way: set[Sent] = set()
+        self._closed = False
         self._sent: tuple[Any, Any] = (None, None)  # the last function, and where Ray keeps it
 
     def __repr__(self) -> str:
@@ -61,6 +62,8 @@ class Cluster(Executor):
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         """Have a worker call a function; see `concurrent.futures.Executor.submit`."""
+        if self._closed:  # Ray would start anew, by itself
+            raise RuntimeError("this cluster has been shut down; do all work within its `with` block")
         if self._sent[0] is not function:
             self._sent = function, self._ray.put(self._ray.cloudpickle.dumps(function))
         sent = Sent(self._call.remote([self._sent[1]], arguments, named), self)
@@ -75,7 +78,7 @@ class Cluster(Executor):
                 sent.cancel()
             elif wait:
                 sent.exception()
-        self._sent = (None, None)
+        self._sent, self._closed = (None, None), True
         if self._joined:
             self._ray.shutdown()
             self._joined = False

@@ -114,15 +114,14 @@ class LoadedShard:
         """Load it, and give columns, so many rows at a time."""
         found = self.load(self.shard)
         if hasattr(found, "chunks"):
-            parts = found.chunks(columns, rows)
+            size, parts = found.size, found.chunks(columns, rows)
         else:
-            parts = sliced(as_arrays(found, self.name), columns, rows)
-        read = 0
+            loaded = as_arrays(found, self.name)
+            size, parts = len(loaded[columns[0]]), sliced(loaded, columns, rows)
+        if size != self.size:
+            raise ShapeMismatch(f"shard {self.name} has {size:,} rows now, and had {self.size:,} before")
         for first, arrays in parts:
-            read = first + len(arrays[columns[0]])
             yield first, {name: arrays[name].astype(self.dtypes[name], copy=False) for name in columns}
-        if read != self.size:
-            raise ShapeMismatch(f"shard {self.name} has {read:,} rows now, and had {self.size:,} before")
 
 
 def sliced(arrays: Arrays, columns: Sequence[str], rows: int) -> Iterator[tuple[int, Arrays]]:

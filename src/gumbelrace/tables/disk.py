@@ -279,11 +279,13 @@ class DiskTable:
 
         What is not a .npy file is copied to a temporary file for it, its columns in their types.
         """
+        self._check_unchanged()
         return self._population
 
     @cached_property
     def _population(self) -> Chunks:
         scores = self._kept.enter_context(open_scores(self.paths, self._wanted, reads=self.reads))
+        self._check_unchanged()
         return scores.population(self.shuffled)
 
 

@@ -28,7 +28,7 @@ from gumbelrace.tables.copies import copied
 from gumbelrace.tables.delimited import Dialect
 from gumbelrace.tables.numbers import Allowed, allowed, listed
 from gumbelrace.tables.opened import ArrayFile, OpenFile, first_rows, open_files
-from gumbelrace.tables.record import is_shuffled
+from gumbelrace.tables.record import first_column_counted, is_shuffled
 from gumbelrace.tables.rowfile import Indices, Reads, RowFile
 from gumbelrace.tables.source import files_of
 
@@ -160,7 +160,9 @@ def names_and_notes(file: OpenFile, wanted: Wanted, least: int = 2) -> tuple[Seq
 
 
 def _is_index(file: OpenFile, name: str) -> bool:
-    """Whether the first rows of a column count the rows."""
+    """Whether the first rows of a column count the rows, or it did so before they were shuffled."""
+    if name == file.names[0] and first_column_counted(Path(file.name)):
+        return True
     if file.types and file.types[file.names.index(name)] == np.bool_:
         return False
     with suppress(InvalidArgument):  # no numbers: said later, with all columns that have none

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ class Record(NamedTuple):
     seed: int
     bytes: int
     checksum: str
+    counted: bool  # whether the first column counted the rows before they were shuffled
 
 
 def record_path(table: Path) -> Path:
@@ -45,9 +47,9 @@ def checksum(path: Path) -> str:
     return found.hexdigest()
 
 
-def record_of(path: Path, columns: Sequence[str], rows: int, seed: int) -> Record:
+def record_of(path: Path, columns: Sequence[str], rows: int, seed: int, counted: bool) -> Record:
     """Make the record of a table that has been written."""
-    return Record(tuple(columns), rows, seed, path.stat().st_size, checksum(path))
+    return Record(tuple(columns), rows, seed, path.stat().st_size, checksum(path), counted)
 
 
 def write_record(record: Record, path: Path) -> None:
@@ -101,6 +103,14 @@ def _is_ours(said: Any) -> bool:
 def is_shuffled(tables: Sequence[Path]) -> bool:
     """Whether a table is one file with a record; the rows of several would be in order by file."""
     return len(tables) == 1 and tables[0].is_file() and read_record(tables[0]) is not None
+
+
+def first_column_counted(table: Path) -> bool:
+    """Whether a table is a shuffled one whose first column counted the rows before."""
+    with suppress(InvalidFile):  # said to whoever asks for the order of the rows
+        record = read_record(table) if table.is_file() else None
+        return record is not None and record.counted
+    return False
 
 
 def _unfit(table: Path, fault: str) -> str:

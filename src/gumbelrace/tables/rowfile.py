@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidFile
+from gumbelrace.tables.npy_head import read_npy_head
 from gumbelrace.tables.source import Source
 
 Indices = NDArray[np.int64]
 NOTING = threading.Lock()  # held for so short that one does for all
-NPY_HEADS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Reads:
 def npy_layout(source: Source) -> "Layout":
     file, name = source.file, source.name
     try:
-        shape, by_column, dtype = NPY_HEADS[np.lib.format.read_magic(file)](file)
+        shape, by_column, dtype = read_npy_head(file)
     except (ValueError, KeyError, EOFError) as error:
         raise InvalidFile(f"{name} is not a .npy file, or is damaged; save it again by np.save") from error
     _check_dtype(dtype, name)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from gumbelrace.errors import InvalidFile
 from gumbelrace.tables.disk import DiskTable
+from gumbelrace.tables.population import INDEX_MOST, counts_rows
 
 Bytes = NDArray[np.uint8]
 
@@ -21,6 +22,12 @@ class Rowwise:
         mixed = list(zip(self.columns, types, strict=True))
         self.dtype = types[0] if len(set(types)) == 1 else np.dtype(mixed)
         self.row_bytes = sum(dtype.itemsize for dtype in types)
+
+    @property
+    def counted(self) -> bool:
+        """Whether the first column counts the rows."""
+        first = next(self._table.chunks(self.columns[:1], INDEX_MOST)).columns[self.columns[0]]
+        return first.dtype != np.bool_ and counts_rows(first)
 
     @property
     def bytes(self) -> int:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gumbelrace.errors import optional
+from gumbelrace.tables.npy_head import write_npy_head
 from gumbelrace.tables.rowwise import Bytes, Rowwise
 
 # Bytes written at a time: for more, the system looks for memory that lies side by side, which takes long.
@@ -35,9 +36,7 @@ def open_writer(path: Path, kind: str, rows: Rowwise) -> Iterator[Writer]:
 @contextmanager
 def _npy(file: Any, rows: Rowwise) -> Iterator[Writer]:
     shape = (rows.size,) if rows.dtype.names else (rows.size, len(rows.columns))
-    descr = np.lib.format.dtype_to_descr(rows.dtype)
-    head = {"descr": descr, "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_2_0(file, head)
+    write_npy_head(file, rows.dtype, shape)
     yield _Bytes(file)
 
 

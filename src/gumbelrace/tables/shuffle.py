@@ -227,7 +227,7 @@ def _write_both(rows: Rowwise, target: Path, seed: int, blocks: Iterator[Bytes])
             with open_writer(path, target.suffix.lower(), rows) as writer, Behind() as behind:
                 for block in blocks:
                     behind.do(writer.write, block)
-            write_record(record_of(path, rows.columns, rows.size, seed), new)
+            write_record(record_of(path, rows.columns, rows.size, seed, rows.counted), new)
             record.unlink(missing_ok=True)  # of another file
         os.replace(new, record)
     finally:
