@@ -119,14 +119,14 @@ class JaxModel:
     def steepened(self, factors: Floats) -> "JaxModel":
         """Give the same model, the slope of each row's expansion multiplied by a number of its own."""
         with in_double():
-            made = replace(self, rows=Steep(self.rows, jnp.asarray(factors)), is_steepened=True)
-        share_compiled(self._steep.setdefault("first", made), made)
+            made = replace(self._steep, rows=Steep(self.rows, jnp.asarray(factors)))
+        share_compiled(self._steep, made)
         return made
 
     @functools.cached_property
-    def _steep(self) -> dict[str, "JaxModel"]:
-        """The first that was made by `steepened`: others need not be compiled again."""
-        return {}
+    def _steep(self) -> "JaxModel":
+        """The same model with factors of 1, compiled once for all others."""
+        return replace(self, rows=Steep(self.rows, jnp.ones(self.size)), is_steepened=True)
 
     def slope(self, theta: Floats) -> Floats:
         """Give the sum of the slopes of all rows' expansions."""
