@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.laplace.cases import log_prior as compiled_prior
 from tests.laplace.test_posterior import FAR, batches
-from tests.laplace.test_tilted import COLUMNS, likelihood_at, rare_indicators, steps_of
+from tests.laplace.test_tilted import COLUMNS, check_tilted, rare_indicators
 
 jax = pytest.importorskip("jax", reason='needs pip install "gumbelrace[jax]"')
 
@@ -14,7 +14,6 @@ from gumbelrace.jax.chain import Chains  # noqa: E402
 from gumbelrace.jax.data import as_rows  # noqa: E402
 from gumbelrace.jax.model import JaxModel  # noqa: E402
 from gumbelrace.laplace.mode import find_mode  # noqa: E402
-from gumbelrace.laplace.tilted import tilted  # noqa: E402
 from gumbelrace.models import logistic  # noqa: E402
 
 jnp = jax.numpy
@@ -43,15 +42,7 @@ def rare():
 
 
 def test_sums_are_the_same_and_less_is_left(rare):
-    """Expansion and residuals together give the likelihood, whatever the expansion is."""
-    model, mode = rare
-    other = tilted(model, mode, steps_of(mode, 64))
-    squares = np.zeros(2)
-    for step in steps_of(mode, 5, seed=1):
-        right = model.value(mode.theta + step) - model.log_prior(mode.theta + step)
-        assert likelihood_at(*other, step) == pytest.approx(right, rel=1e-12)
-        squares += [np.square(one.residuals(mode.theta, step)).sum() for one in (model, other[0])]
-    assert squares[1] < 0.7 * squares[0]
+    check_tilted(*rare)
 
 
 def test_draws_are_those_of_the_compiled_model(rare):

@@ -52,6 +52,17 @@ def likelihood_at(model, mode, step):
     return mode.factors.value + mode.factors.change(step) + model.residuals(mode.theta, step).sum()
 
 
+def check_tilted(model, mode):
+    """Expansion and residuals together give the likelihood, whatever the expansion is; less is left."""
+    other = tilted(model, mode, steps_of(mode, 64))
+    squares = np.zeros(2)
+    for step in steps_of(mode, 5, seed=1):
+        right = model.value(mode.theta + step) - model.log_prior(mode.theta + step)
+        assert likelihood_at(*other, step) == pytest.approx(right, rel=1e-12)
+        squares += [np.square(one.residuals(mode.theta, step)).sum() for one in (model, other[0])]
+    assert squares[1] < 0.7 * squares[0]
+
+
 def test_sums_are_the_same(rare):
     """Expansion and residuals together give the likelihood, whatever the expansion is."""
     model, mode = rare

@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from tests.laplace.test_tilted import COLUMNS, likelihood_at, rare_indicators, steps_of
+from tests.laplace.test_tilted import COLUMNS, check_tilted, rare_indicators
 from tests.pymc.common import check_moments, moments
 
 from gumbelrace.kernels.metropolis import Metropolis
 from gumbelrace.laplace.mode import find_mode
 from gumbelrace.laplace.posterior import made_ready
 from gumbelrace.laplace.progress import Progress
-from gumbelrace.laplace.tilted import tilted
 from gumbelrace.pymc.model import model_of
 
 pm = pytest.importorskip("pymc", reason='needs pip install "gumbelrace[pymc]"')
@@ -27,15 +26,7 @@ def rare():
 
 
 def test_sums_are_the_same_and_less_is_left(rare):
-    """Expansion and residuals together give the likelihood, whatever the expansion is."""
-    model, mode = rare
-    other = tilted(model, mode, steps_of(mode, 64))
-    squares = np.zeros(2)
-    for step in steps_of(mode, 5, seed=1):
-        right = model.value(mode.theta + step) - model.log_prior(mode.theta + step)
-        assert likelihood_at(*other, step) == pytest.approx(right, rel=1e-12)
-        squares += [np.square(one.residuals(mode.theta, step)).sum() for one in (model, other[0])]
-    assert squares[1] < 0.7 * squares[0]
+    check_tilted(*rare)
 
 
 def test_draws_are_right(rare):
