@@ -170,7 +170,7 @@ def test_a_process_that_is_stuck_in_a_question_is_ended(ask):
 
 
 def test_ctrl_c_while_processes_are_waited_for_leaves_none(ask, monkeypatch):
-    program = ask("import os, time; print(os.getpid(), flush=True); time.sleep(60)")
+    program = ask("import os, time; input(); print(os.getpid(), flush=True); time.sleep(60)")
     process = program("candidate", "go")
 
     def interrupted(*_):
