@@ -19,18 +19,19 @@ expansion at the mode; "all rows" are our proposals tested exactly by products o
 package PyMHSS, of order 2. ADVI is PyMC's, on batches of 1,000 rows, fitted for --seconds. SGLD is
 BlackJAX's, on batches of 1,000 rows with gradients less those at the mode, from which it starts.
 
-Effective samples a second of the processor, two cores with much other work. Ours 2026-11-17 and 18 (a load
-of 10 to 30 when most of the last four columns were measured: good to a factor of two), 2 to 5 s each, from
-before the laws of blocks were bent; * from an earlier day and an earlier version. Peers 2026-11-18 (a load
-of 1 to 6), in one thread, 2 to 20 s each and 60 draws or more; ~ from fewer than 200 effective draws, ?
-from fewer than 10, which tell no more than that the slowest coordinate hardly moves; . not for this model:
+Effective samples a second of the processor, 2026-11-18. Ours and "all rows" are from one run on two cores,
+4 s each, at a load of 3 (logistic regressions but rare indicators) or 4 to 7; the other peers from an
+earlier run of that day on another machine, at a load of 1 to 6, in one thread, 2 to 20 s each and 60 draws
+or more, whose "all rows" were 18,400, 431, 1,860, 3,460, 372, 574 and 47: the two agree to a third. ~ from
+fewer than 200 effective draws, ? from fewer than 10, which tell no more than that the slowest coordinate
+hardly moves; . not for this model:
 
                      logistic,  logistic,  logistic,  rare indi-  Student-t,    Poisson,      Poisson,
                        N = 3e4    N = 1e6     d = 50      cators     N = 1e6  100 groups  1,000 groups
-    numba              726,000    909,000     58,300      15,800      34,500      29,300           110
-    pymc                54,600     55,600     29,500       5,320      59,200      15,600            54
-    jax                *70,200     65,900     10,000       1,710      79,400      10,500           176
-    all rows            18,400        431      1,860       3,460         372         574            47
+    numba              454,000    479,000     38,700      16,200      34,600      29,200           476
+    pymc                47,400     40,600     23,000      14,800      46,800      18,500           214
+    jax                 75,600     58,700     14,000       3,440      71,200      11,100           221
+    all rows            16,200        531      1,630       3,190         314         516            31
     NUTS, PyMC             ~64       ~1.7       ~2.1        ~4.8       ~0.45       ?0.36            ~2
     NUTS, nutpie           106       ~2.2        ~13        ~7.5        ~2.1       ?0.43            ~1
     NUTS, NumPyro          552       ~7.7        ~13         ~11       ?0.08       ?0.21         ?0.18
@@ -38,13 +39,13 @@ from fewer than 10, which tell no more than that the slowest coordinate hardly m
     HMCECS               4,800      5,310        472         124       5,000         ~20          <0.2
     MH-SS                  705        952         93        ~3.8           .           .             .
 
-Goals, on logistic regressions, by numba: 1,000 x NUTS as people run it: met (1,350 or more); 100 x NUTS
-with our law: met (460 or more); 25 x HMCECS, 100 x with a million rows: met (180 or more; 265); 25 x all
-rows, 100 x with a million: met but for rare indicators (38, 1,600, 29; 4.9: few rows carry the residuals
-there, about 100 are read for a draw, twice as many as elsewhere); 100 x MH-SS: met (926, 998). Through PyMC
-and JAX all rows are beaten by less than was wanted: 2.9, 99, 15, 1.6 x and 3.7, 118, 5.1, 0.5 x. Elsewhere,
-beside all rows: Student-t 106 x (numba), 182 x (PyMC), 244 x (JAX), 100 groups 55, 29, 20 x, 1,000 groups
-~2.5, 1.2, 4 x; beside HMCECS: Student-t 8.8, 15, 20 x, 100 groups ~700 x or more.
+Goals, on logistic regressions, by numba: 1,000 x NUTS as people run it: met (1,500 or more) but for 820 x
+NumPyro's at N = 31,622; 100 x NUTS with our law: met (250 or more); 25 x HMCECS, 100 x with a million rows:
+95, 90, 82, 130; 25 x all rows, 100 x with a million: 28, 900, 24 and, with rare indicators, 5.1: few rows
+carry the residuals there, about 100 are read for a draw, twice as many as elsewhere; 100 x MH-SS: met (420
+or more). Through PyMC and JAX all rows are beaten by less than was wanted: 2.9, 77, 14, 4.6 x and 4.7, 110,
+8.6, 1.1 x. Elsewhere, beside all rows: Student-t 110 x (numba), 149 x (PyMC), 226 x (JAX), 100 groups 57,
+36, 21 x, 1,000 groups 15, 7.0, 7.2 x; beside HMCECS: Student-t 6.9, 9.4, 14 x, 100 groups ~550 x or more.
 
 With 1,000 groups HMCECS keeps 300 matrices of 1,005 x 1,005 numbers: in a trial apart, 72 s to expand, 9 s
 and 11 GB for each of three steps, so that its 300 steps of tuning were not made; < and > are from these.
@@ -57,12 +58,13 @@ deviations, and of a standard deviation, in the order of the columns: 2.0, 6.7, 
 0.1 and 7% or less elsewhere. One rate of learning (0.01) was tried, and fits have not settled: after 2 s
 with a million rows means were off by 14, and after 3 s of Student-t by 15. Longer fits may do better.
 
-Seconds of the processor to 1,000 effective draws with a million rows: 27 by numba, 18 through PyMC, 14 by
-JAX. From empty caches (--cold) through PyMC: 55 (goal 60: met), 51 of the clock (137 at a load of 18).
-Student-t: 81, 36 and 23 by numba, PyMC and JAX: the mode takes 45 s by numba. 100 groups: 21, 58, 12; 1,000
-groups: 48, 83, 32. By peers, where all rows are the fastest if no more draws are needed:
+Seconds of the processor to 1,000 effective draws, set-up included. From empty caches (--cold) through PyMC
+with a million rows: 69, 63 of the clock (goal 60; the day before on another machine 55 and 51):
 
-    all rows               4.2        ~11        8.8         7.4          48         8.9           ~28
+    numba                   10         22         20          18          79          16            48
+    pymc                   7.8         24         13          15          33          29            83
+    jax                     10         18         15          18          28          13            48
+    all rows               6.6         13         11         8.6          56          10           ~43
     NUTS, PyMC             ~25       ~626       ~514        ~282      ~2,280      ~2,890          ~583
     NUTS, nutpie           ~20       ~505       ~107        ~180        ~526      ~2,360        ~1,020
     NUTS, NumPyro           11       ~182       ~117        ~129     ~12,700      ~4,910        ~5,550
@@ -72,8 +74,7 @@ groups: 48, 83, 32. By peers, where all rows are the fastest if no more draws ar
 
 Beside long runs of NUTS with our law, N = 20,000 (2026-11-18): largest difference of means in standard
 errors (4 are allowed), of standard deviations (5%), and what chance alone gives once in a hundred
-comparisons or more often. The scale of 1,000 effects with 20 rows each hardly moves in blocks, and rare
-indicators need a longer run of NUTS:
+comparisons or more often; of 1,000 groups there are too few draws of ours to tell 5% from chance:
 
     posterior           by  means     sds  by chance  its draws  of NUTS
     logistic_small   numba    1.9    3.2%       3.6%    220,000    8,320  met
@@ -82,18 +83,18 @@ indicators need a longer run of NUTS:
     logistic_wide    numba    1.9    3.7%       4.9%     51,100    5,470  met
     logistic_wide     pymc    1.7    3.7%       4.9%     43,600    5,470  met
     logistic_wide      jax    2.5    3.8%       5.3%     11,400    5,470  met
-    rare             numba    2.4    5.6%       6.4%     35,000    2,540  sds within chance
-    rare              pymc    2.9    6.3%       7.2%      5,880    2,540  sds within chance
-    rare               jax    2.5    7.1%       7.1%      6,690    2,540  missed
     student          numba    2.3    2.8%       3.6%     54,300    9,430  met
     student           pymc    1.6    2.8%       3.5%    213,000    9,430  met
     student            jax    1.9    2.8%       3.6%     52,700    9,430  met
     groups_100       numba    2.9    2.9%       4.6%     10,700    8,740  met
     groups_100        pymc    2.3    2.7%       4.1%     12,200    8,740  met
     groups_100         jax    2.1    2.9%       5.0%      5,220    8,740  met
-    groups_1000      numba      -       -          -          -        -  not in 240 s
-    groups_1000       pymc      -       -          -          -        -  not run
-    groups_1000        jax    4.0   11.2%      96.9%         11    2,790  missed
+    rare             numba    2.5    2.2%       3.8%     40,200   23,100  met
+    rare              pymc    2.7    2.3%       3.8%     40,100   23,100  met
+    rare               jax    2.6    3.3%       4.4%     10,900   23,100  met
+    groups_1000      numba    3.3    6.3%      10.9%      1,530   14,700  sds within chance
+    groups_1000       pymc    3.0    6.5%      11.4%      1,460   14,700  sds within chance
+    groups_1000        jax    3.4    6.4%       9.8%      1,600   14,700  sds within chance
 """
 
 import argparse
