@@ -19,8 +19,9 @@ expansion at the mode; "all rows" are our proposals tested exactly by products o
 package PyMHSS, of order 2. ADVI is PyMC's, on batches of 1,000 rows, fitted for --seconds. SGLD is
 BlackJAX's, on batches of 1,000 rows with gradients less those at the mode, from which it starts.
 
-Effective samples a second of the processor, 2026-11-18. Ours and "all rows" are from one run on two cores,
-4 s each, at a load of 3 (logistic regressions but rare indicators) or 4 to 7; the other peers from an
+Effective samples a second of the processor, 2026-11-18. Ours and "all rows" were run side by side on two
+cores, 4 s each, at a load of 3 (the first three columns) or 4 to 7; three runs of ours differ by a third
+(by numba 28 to 33, 900 to 1,300 and 19 to 24 times all rows there). The other peers are from an
 earlier run of that day on another machine, at a load of 1 to 6, in one thread, 2 to 20 s each and 60 draws
 or more, whose "all rows" were 18,400, 431, 1,860, 3,460, 372, 574 and 47: the two agree to a third. ~ from
 fewer than 200 effective draws, ? from fewer than 10, which tell no more than that the slowest coordinate
