@@ -20,6 +20,7 @@ from gumbelrace.core.random import Bits, Rng, as_generator, bits_of
 from gumbelrace.core.rows import Rows
 from gumbelrace.errors import InvalidArgument
 from gumbelrace.laplace.columns import CHUNK, Table, checked_table
+from gumbelrace.population.arrays import ROUNDED, would_round
 from gumbelrace.population.base import Floats, Range, checked_range
 from gumbelrace.population.factors import Factors
 
@@ -27,7 +28,6 @@ Indices = NDArray[np.int64]
 # Rows of the first block, and how many times as long as all before it the next one is.
 FIRST, GROWTH = 16_384, 3
 MEMORY = 1e9
-LARGEST = 2**53  # all whole numbers up to that are numbers of double precision
 
 
 def population(
@@ -196,13 +196,8 @@ def check_double(given: NDArray[Any], name: str, shard: Any) -> None:
         raise InvalidArgument(
             f"column {name!r} of {shard.name} has {given.dtype}; convert it to bool, int, uint or float"
         )
-    if given.dtype.kind in "iu" and given.dtype.itemsize == 8 and len(given):
-        largest = max(abs(int(given.max())), abs(int(given.min())))
-        if largest > LARGEST:
-            raise InvalidArgument(
-                f"column {name!r} of {shard.name} has {largest:,}; whole numbers beyond 2^53 would be "
-                "rounded, subtract what all share"
-            )
+    if would_round(given):
+        raise InvalidArgument(f"column {name!r} of {shard.name} has {ROUNDED}")
 
 
 class Order:
